@@ -68,7 +68,7 @@ func (a *axis) has(ms int64) bool { return ms >= a.from && ms <= a.to }
 // x returns where a moment is, in percent of the axis's width.
 func (a *axis) x(ms int64) float64 {
 	x := float64(ms-a.from) * 100 / float64(a.to-a.from)
-	return float64(int64(min(max(0, x), 100)*100+.5)) / 100
+	return percent(min(max(0, x), 100))
 }
 
 func (a *axis) addTicks() {

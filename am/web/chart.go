@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -79,7 +80,7 @@ func newChart(a *axis, title string, q quantity, list []*proto.Series, name func
 	}
 	scale := newScale(q, low, high)
 	for _, v := range scale.levels() {
-		c.Levels = append(c.Levels, level{round(100 - scale.at(v)), q.format(v)})
+		c.Levels = append(c.Levels, level{percent(100 - scale.at(v)), q.format(v)})
 	}
 	for i, s := range list {
 		l := line{Title: name(s), Class: "c" + strconv.Itoa(i%lineColors)}
@@ -164,7 +165,7 @@ func (c *chart) read(a *axis, q quantity, list []*proto.Series, name func(*proto
 	}
 	for part, text := range of {
 		if len(text) > 0 {
-			c.Readings = append(c.Readings, reading{round(float64(part) * width), round(width), moment(at[part]) + "\n" + strings.Join(text, "\n")})
+			c.Readings = append(c.Readings, reading{percent(float64(part) * width), percent(width), moment(at[part]) + "\n" + strings.Join(text, "\n")})
 		}
 	}
 }
@@ -234,8 +235,6 @@ func (s scale) levels() (list []float64) {
 	return list
 }
 
-func round(v float64) float64 { return math.Round(v*100) / 100 }
-
 // short is a coordinate, to a tenth of a unit.
 func short(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
@@ -248,9 +247,4 @@ func plain(v float64) string {
 }
 
 // bytesShown shows a number of bytes.
-func bytesShown(v float64) string {
-	if v <= 0 {
-		return "0"
-	}
-	return humanize.IBytes(uint64(v))
-}
+func bytesShown(v float64) string { return cmp.Or(size(int64(v)), "0") }

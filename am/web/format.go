@@ -2,6 +2,7 @@ package web
 
 import (
 	"html/template"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -92,4 +93,16 @@ func rate(perSecond float64) string {
 		return humanize.FtoaWithDigits(perSecond, 2) + " a second"
 	}
 	return humanize.Comma(int64(perSecond+0.5)) + " a second"
+}
+
+// percent rounds a part of a drawing to what can be seen of it.
+func percent(v float64) float64 { return math.Round(v*100) / 100 }
+
+// moment returns a time in milliseconds since 1970, in UTC.
+func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05") }
+
+// momentTitle says what happened at a time, in a line.
+func momentTitle(ms int64, text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	return moment(ms) + " " + text
 }

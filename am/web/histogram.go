@@ -81,6 +81,3 @@ func drawHistogram(v inspect.Values, log bool) *histogram {
 	}
 	return h
 }
-
-// percent rounds a position for the drawing.
-func percent(v float64) float64 { return math.Round(v*100) / 100 }

@@ -235,7 +235,7 @@ func (v *plots) mark(status *proto.JobStatus, all *proto.JobSamples) {
 		}
 		if back >= v.from && back > i.AtUnixMs {
 			x := v.x(i.AtUnixMs)
-			v.Down = append(v.Down, bar{X: x, Width: round(max(minBar, v.x(back)-x))})
+			v.Down = append(v.Down, bar{X: x, Width: percent(max(minBar, v.x(back)-x))})
 		}
 		if v.has(i.AtUnixMs) {
 			v.Losses = append(v.Losses, mark{X: v.x(i.AtUnixMs), Title: momentTitle(i.AtUnixMs, i.Task+" lost: "+i.Cause), Address: "./#" + incidentID(i)})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"holdfast/proto"
@@ -175,11 +174,4 @@ func (t *timeline) taskRow(status *proto.JobStatus, task *proto.TaskStatus, even
 		}
 	}
 	return row
-}
-
-func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05") }
-
-func momentTitle(ms int64, text string) string {
-	text, _, _ = strings.Cut(text, "\n")
-	return moment(ms) + " " + text
 }
