@@ -92,19 +92,19 @@ var mutations = []mutation{
 		`	if t.optional() {
 		j.giveUp`, `	if false {
 		j.giveUp`},
-	{"a job that has not made its first step after a restart is not looked at", "stall.go",
-		`	if p.begun.IsZero() || len(p.pauses) == 0 && !p.assumed {`, `	if p.last.IsZero() || len(p.pauses) == 0 && !p.assumed {`},
+	{"a job that has not made its first step after a restart is not looked at", "pace/pace.go",
+		`return p.assumed || len(p.pauses) > 0 }`, `return !p.last.IsZero() && (p.assumed || len(p.pauses) > 0) }`},
 	{"nothing is done any more about a stall that two restarts have not ended", "stall.go",
-		`j.limits.Stall < 0 || !p.known() {`, `j.limits.Stall < 0 || !p.known() || p.tried >= stallTries {`},
+		`j.limits.Stall < 0 || !p.Known() {`, `j.limits.Stall < 0 || !p.Known() || p.Tried >= stallTries {`},
 	{"a task that is busy is restarted as early as others", "stall.go",
 		`busy != nil && j.now.Before`, `false && j.now.Before`},
 	{"a task that is busy is never restarted", "stall.go",
-		`Add(leniency * j.pace`, `Add(1000 * j.pace`},
+		`Add(pace.Leniency * j.pace`, `Add(1000 * j.pace`},
 	{"what hangs when the journal is lost is left alone", "reconcile.go",
-		`		journal.Pace = assumedPace()
+		`		journal.Pace = pace.Assumed()
 `, ``},
-	{"a stall is not measured by how steps were made", "pace.go",
-		`	least = max(least, stallFactor*p.longest())
+	{"a stall is not measured by how steps were made", "pace/pace.go",
+		`	least = max(least, Factor*p.longest())
 `, `	least /= 10
 `},
 	{"a task that is to leave is not looked at", "states.go",

@@ -42,6 +42,20 @@ var ruleSets = map[string][]rule{
 	"recovery": recoveryRules,
 }
 
+// TestMutationsAreUpToDate: the code that each mutation replaces is there once.
+func TestMutationsAreUpToDate(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range mutations {
+		if seen[m.name] {
+			t.Errorf("%q is there twice", m.name)
+		}
+		seen[m.name] = true
+		if _, err := replaceOnce(filepath.Join(inModule(t, "am/core"), m.file), m.old, m.new); err != nil {
+			t.Errorf("%q: %v", m.name, err)
+		}
+	}
+}
+
 // TestRulesAreUpToDate: the code that each rule names is there once, and so is its
 // test.
 func TestRulesAreUpToDate(t *testing.T) {
