@@ -43,6 +43,10 @@ func main() {
 	name := flag.String("slice", "", "run the slice of this `name`")
 	budget := flag.Duration("budget", 30*time.Minute, "how long a slice may take")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "long: %q is no option; -slice %[1]s runs one slice\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *list, *today, *name, *budget)
 	stop()
