@@ -111,7 +111,7 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 		x.routed = true
 		x.cut = append(x.cut, action.Cut...)
 	case core.PrepareStore:
-		m.preparation.start(x.ctx, m.job, action.AllDown)
+		m.preparation.start(x.ctx, m.job, action)
 	case core.Record:
 		x.events = append(x.events, &proto.JobEvent{
 			AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, SinceLossMs: action.TookMS,

@@ -28,6 +28,12 @@ func (c Config) limits(tasks int) core.Limits {
 			l.Stop = -1 // no grace; zero would mean the default
 		}
 	}
+	if ms := c.Spec.ElasticWaitMs; ms != nil {
+		if l.QuorumWait = milliseconds(*ms); l.QuorumWait == 0 {
+			l.QuorumWait = -1 // no wait; zero would mean the default
+		}
+	}
+	l.Grow = milliseconds(c.Spec.ElasticGrowMs)
 	if l.Stall = milliseconds(c.Spec.RestartStalledMs); l.Stall == 0 {
 		l.Stall = -1 // a stall is only reported
 	}

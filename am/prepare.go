@@ -44,20 +44,20 @@ func (p *preparation) startEarly(ctx context.Context) {
 
 // start prepares the store, or waits for what startEarly has begun; done receives the
 // result.
-func (p *preparation) start(ctx context.Context, job *core.Job, allDown bool) {
+func (p *preparation) start(ctx context.Context, job *core.Job, a core.PrepareStore) {
 	early := p.early
 	p.early = nil
 	if time.Since(p.earlyAt) > earlyPrepareValid {
 		early = nil
 	}
-	lost := p.takeLost(job)
+	lost := append(p.takeLost(job), a.Fenced...)
 	p.running.Go(func() {
 		var result core.StorePrepared
 		if early != nil {
 			result = <-early
 		}
 		if early == nil || len(lost) > 0 {
-			result.Notes = append(result.Notes, p.preparer.Prepare(ctx, allDown, lost)...)
+			result.Notes = append(result.Notes, p.preparer.Prepare(ctx, a.AllDown, lost)...)
 		}
 		p.done <- result
 	})

@@ -175,8 +175,8 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		case next = <-prepared:
 		case <-m.stepsDue:
 			next = m.status.TakeSteps()
-		case <-m.sealer.Newer():
-			next = core.CheckpointSealed{}
+		case newest := <-m.sealer.Newer():
+			next = core.CheckpointSealed{FixedWorld: newest.FixedWorld}
 		case <-superseded:
 			return nil
 		case w := <-windows:

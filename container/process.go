@@ -36,7 +36,7 @@ type process struct {
 func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*process, sandbox.Command, error) {
 	none := sandbox.Command{}
 	argv, given, err := t.peers.Command(s.Command, s.Env, t.port.Number, runtime.Attempt{
-		Local: local, Number: int(s.Attempt), Generation: int(s.Generation), Host: cfg.Host,
+		Local: local, Number: int(s.Attempt), Generation: int(s.Generation), Absent: s.Absent, WorldChanged: s.WorldChanged, Host: cfg.Host,
 		Addresses: t.names.Addresses(), Forwarded: t.forwarder != nil, Interface: t.names.Interface(),
 		MorePorts: t.morePorts(), GPUs: t.gpus.Names(),
 	})

@@ -209,6 +209,7 @@ const (
 	TaskState_TASK_STATE_SUCCEEDED   TaskState = 6
 	TaskState_TASK_STATE_FAILED      TaskState = 7
 	TaskState_TASK_STATE_STOPPED     TaskState = 8 // by the AM, at the end of the job
+	TaskState_TASK_STATE_PARKED      TaskState = 9 // the job works without it until its group forms again
 )
 
 // Enum value maps for TaskState.
@@ -223,6 +224,7 @@ var (
 		6: "TASK_STATE_SUCCEEDED",
 		7: "TASK_STATE_FAILED",
 		8: "TASK_STATE_STOPPED",
+		9: "TASK_STATE_PARKED",
 	}
 	TaskState_value = map[string]int32{
 		"TASK_STATE_UNSPECIFIED": 0,
@@ -234,6 +236,7 @@ var (
 		"TASK_STATE_SUCCEEDED":   6,
 		"TASK_STATE_FAILED":      7,
 		"TASK_STATE_STOPPED":     8,
+		"TASK_STATE_PARKED":      9,
 	}
 )
 
@@ -304,7 +307,13 @@ type JobSpec struct {
 	HistoryUrl string `protobuf:"bytes,23,opt,name=history_url,json=historyUrl,proto3" json:"history_url,omitempty"`
 	// URL to which the AM posts a Notification when the state of the job changes; empty means
 	// none. It may hold a secret.
-	NotifyUrl     string `protobuf:"bytes,24,opt,name=notify_url,json=notifyUrl,proto3" json:"notify_url,omitempty"`
+	NotifyUrl string `protobuf:"bytes,24,opt,name=notify_url,json=notifyUrl,proto3" json:"notify_url,omitempty"`
+	// How long a group that may do with fewer ranks waits for those that it has lost; absent
+	// means 30 s.
+	ElasticWaitMs *int64 `protobuf:"varint,25,opt,name=elastic_wait_ms,json=elasticWaitMs,proto3,oneof" json:"elastic_wait_ms,omitempty"`
+	// How long a group works with fewer ranks until others join; 0 means until a checkpoint
+	// is complete.
+	ElasticGrowMs int64 `protobuf:"varint,26,opt,name=elastic_grow_ms,json=elasticGrowMs,proto3" json:"elastic_grow_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -507,6 +516,20 @@ func (x *JobSpec) GetNotifyUrl() string {
 	return ""
 }
 
+func (x *JobSpec) GetElasticWaitMs() int64 {
+	if x != nil && x.ElasticWaitMs != nil {
+		return *x.ElasticWaitMs
+	}
+	return 0
+}
+
+func (x *JobSpec) GetElasticGrowMs() int64 {
+	if x != nil {
+		return x.ElasticGrowMs
+	}
+	return 0
+}
+
 type RoleSpec struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Name       string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -528,7 +551,9 @@ type RoleSpec struct {
 	// decide.
 	Processes int32 `protobuf:"varint,12,opt,name=processes,proto3" json:"processes,omitempty"`
 	// The command is a launcher that starts these processes itself.
-	Launcher      bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	Launcher bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	// Of ranks: they work in numbers that this divides; 0 and 1 allow any.
+	Multiple      int32 `protobuf:"varint,14,opt,name=multiple,proto3" json:"multiple,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -652,6 +677,13 @@ func (x *RoleSpec) GetLauncher() bool {
 		return x.Launcher
 	}
 	return false
+}
+
+func (x *RoleSpec) GetMultiple() int32 {
+	if x != nil {
+		return x.Multiple
+	}
+	return 0
 }
 
 type CheckpointSpec struct {
@@ -2643,8 +2675,12 @@ type Start struct {
 	// The state held by the parameter servers is consistent, and the attempt should
 	// continue from it rather than from a checkpoint.
 	ConsistentServerState bool `protobuf:"varint,6,opt,name=consistent_server_state,json=consistentServerState,proto3" json:"consistent_server_state,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// The tasks that the generation is without, by their index in runtime.Tasks.
+	Absent []int32 `protobuf:"varint,7,rep,packed,name=absent,proto3" json:"absent,omitempty"`
+	// The generation has other members than the one before.
+	WorldChanged  bool `protobuf:"varint,8,opt,name=world_changed,json=worldChanged,proto3" json:"world_changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Start) Reset() {
@@ -2715,6 +2751,20 @@ func (x *Start) GetPythonPath() []string {
 func (x *Start) GetConsistentServerState() bool {
 	if x != nil {
 		return x.ConsistentServerState
+	}
+	return false
+}
+
+func (x *Start) GetAbsent() []int32 {
+	if x != nil {
+		return x.Absent
+	}
+	return nil
+}
+
+func (x *Start) GetWorldChanged() bool {
+	if x != nil {
+		return x.WorldChanged
 	}
 	return false
 }
@@ -4872,7 +4922,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xdf\x06\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xc8\a\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -4902,11 +4952,14 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vhistory_url\x18\x17 \x01(\tR\n" +
 	"historyUrl\x12\x1d\n" +
 	"\n" +
-	"notify_url\x18\x18 \x01(\tR\tnotifyUrl\x1a6\n" +
+	"notify_url\x18\x18 \x01(\tR\tnotifyUrl\x12+\n" +
+	"\x0felastic_wait_ms\x18\x19 \x01(\x03H\x01R\relasticWaitMs\x88\x01\x01\x12&\n" +
+	"\x0felastic_grow_ms\x18\x1a \x01(\x03R\relasticGrowMs\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_stop_grace_ms\"\x86\x03\n" +
+	"\x0e_stop_grace_msB\x12\n" +
+	"\x10_elastic_wait_ms\"\xa2\x03\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -4923,7 +4976,8 @@ const file_holdfast_proto_rawDesc = "" +
 	" \x01(\x03R\vmemoryMaxMb\x12\x1b\n" +
 	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\x12\x1c\n" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
-	"\blauncher\x18\r \x01(\bR\blauncher\"\xa1\x01\n" +
+	"\blauncher\x18\r \x01(\bR\blauncher\x12\x1a\n" +
+	"\bmultiple\x18\x0e \x01(\x05R\bmultiple\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -5092,7 +5146,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04spec\x18\r \x01(\v2\x11.holdfast.JobSpecR\x04spec\x12(\n" +
 	"\x06routes\x18\x0e \x01(\v2\x10.holdfast.RoutesR\x06routes\x12\x1d\n" +
 	"\n" +
-	"more_ports\x18\x0f \x01(\x05R\tmorePorts\"\x98\x02\n" +
+	"more_ports\x18\x0f \x01(\x05R\tmorePorts\"\xd5\x02\n" +
 	"\x05Start\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x1e\n" +
 	"\n" +
@@ -5102,7 +5156,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03env\x18\x04 \x03(\v2\x18.holdfast.Start.EnvEntryR\x03env\x12\x1f\n" +
 	"\vpython_path\x18\x05 \x03(\tR\n" +
 	"pythonPath\x126\n" +
-	"\x17consistent_server_state\x18\x06 \x01(\bR\x15consistentServerState\x1a6\n" +
+	"\x17consistent_server_state\x18\x06 \x01(\bR\x15consistentServerState\x12\x16\n" +
+	"\x06absent\x18\a \x03(\x05R\x06absent\x12#\n" +
+	"\rworld_changed\x18\b \x01(\bR\fworldChanged\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"B\n" +
@@ -5325,7 +5381,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x12JOB_STATE_STOPPING\x10\x03\x12\x17\n" +
 	"\x13JOB_STATE_SUCCEEDED\x10\x04\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x05\x12\x14\n" +
-	"\x10JOB_STATE_KILLED\x10\x06*\xeb\x01\n" +
+	"\x10JOB_STATE_KILLED\x10\x06*\x82\x02\n" +
 	"\tTaskState\x12\x1a\n" +
 	"\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12TASK_STATE_WAITING\x10\x01\x12\x18\n" +
@@ -5335,7 +5391,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x15TASK_STATE_RESTARTING\x10\x05\x12\x18\n" +
 	"\x14TASK_STATE_SUCCEEDED\x10\x06\x12\x15\n" +
 	"\x11TASK_STATE_FAILED\x10\a\x12\x16\n" +
-	"\x12TASK_STATE_STOPPED\x10\b2E\n" +
+	"\x12TASK_STATE_STOPPED\x10\b\x12\x15\n" +
+	"\x11TASK_STATE_PARKED\x10\t2E\n" +
 	"\fAgentService\x125\n" +
 	"\aConnect\x12\x13.holdfast.FromAgent\x1a\x11.holdfast.ToAgent(\x010\x012\xf2\x02\n" +
 	"\n" +

@@ -24,6 +24,10 @@ type Attempt struct {
 	Number     int    // how often the task was started before
 	Generation int    // how often all tasks were started again together
 	Job        string // the job's ID
+	// Absent are the tasks that the generation is without, by their places in Tasks.
+	// WorldChanged: it has other members than the one before.
+	Absent       []int32
+	WorldChanged bool
 	// Ports are those of the tasks, by their names. That of the task itself is the
 	// one on which it is to listen; of the others, those by which they are reached.
 	Ports map[string]int
@@ -211,6 +215,9 @@ func ownEnv(spec *proto.JobSpec, a Attempt) map[string]string {
 		"HOLDFAST_ATTEMPT":    strconv.Itoa(a.Number),
 		"HOLDFAST_GENERATION": strconv.Itoa(a.Generation),
 		"HOLDFAST_LOCAL_RANK": strconv.Itoa(a.Local),
+	}
+	if a.WorldChanged {
+		env["HOLDFAST_WORLD_CHANGED"] = "1"
 	}
 	for _, r := range spec.Roles {
 		name, list := hostsVariable(r.Name), strings.Join(hosts(spec, r.Name, a.Ports), ",")

@@ -44,7 +44,7 @@ func Complete(spec *proto.JobSpec) error {
 		if r.Completion != proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
 			r.FinishMs = 0 // it decides itself when the job ends
 		}
-		if err := checkMin(r); err != nil {
+		if err := framework.checkMin(r); err != nil {
 			return err
 		}
 		required = required || r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED
@@ -102,14 +102,16 @@ func checkRoles(spec *proto.JobSpec) error {
 }
 
 // checkMin refuses a start with fewer tasks where the framework has no use for it.
-func checkMin(r *proto.RoleSpec) error {
+func (f *Framework) checkMin(r *proto.RoleSpec) error {
 	switch {
 	case r.Min == 0 || r.Min == r.Count:
 		return nil
 	case r.Min < 0 || r.Min > r.Count:
 		return fmt.Errorf("the role %s has %d tasks and cannot start with %d of them; choose a number from 1 to %d", r.Name, r.Count, r.Min, r.Count)
-	case r.Loss == proto.LossRule_LOSS_RULE_ALL:
-		return fmt.Errorf("the role %s cannot start with %d of its %d tasks: all ranks of such a job work together from the first step; leave the minimum out, or ask for fewer tasks", r.Name, r.Min, r.Count)
+	case r.Multiple > 1 && (r.Count%r.Multiple != 0 || r.Min%r.Multiple != 0):
+		return fmt.Errorf("the role %s has %d to %d tasks, and these are no multiples of %d; choose numbers that are", r.Name, r.Min, r.Count, r.Multiple)
+	case r.Loss == proto.LossRule_LOSS_RULE_ALL && !f.Elastic:
+		return fmt.Errorf("the role %s cannot do with %d of its %d tasks: ranks of %s always go on as many as they were; leave the minimum out, or ask for fewer tasks", r.Name, r.Min, r.Count, f.Title)
 	case r.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE:
 		return fmt.Errorf("the role %s cannot start with %d of its %d tasks: each of them holds a part of the model; leave the minimum out, or ask for fewer tasks", r.Name, r.Min, r.Count)
 	}

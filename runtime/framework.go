@@ -45,6 +45,8 @@ type Framework struct {
 	Rules func(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule)
 	// Check refuses what the framework would refuse, or wait for, later.
 	Check func(*proto.JobSpec) error
+	// Elastic says that ranks can go on as another number of them, from a checkpoint.
+	Elastic bool
 	// Options are those options of a job that only this framework has.
 	Options []Option
 
@@ -143,6 +145,17 @@ func (m Member) cluster() map[string][]string {
 		c[p.Role] = append(c[p.Role], fmt.Sprintf("%s:%d", p.Host, p.Port))
 	}
 	return c
+}
+
+// index is the position of the member among those of its role.
+func (m Member) index() int {
+	n := 0
+	for _, p := range m.Members {
+		if p.Role == m.Task.Role && p.Index < m.Task.Index {
+			n++
+		}
+	}
+	return n
 }
 
 // clusterJSON is cluster as text.
@@ -263,7 +276,7 @@ func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
 	}
 	rank := 0
 	for i, t := range Tasks(spec) {
-		if f.observes(t.Role) {
+		if f.observes(t.Role) || slices.Contains(a.Absent, int32(i)) {
 			continue
 		}
 		if t == a.Task {

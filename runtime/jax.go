@@ -15,6 +15,7 @@ var jax = Framework{
 	Rules:     allTogether,
 	Defaults:  python,
 	Env:       jaxEnv,
+	Elastic:   true,
 	Warm:      "jax",
 	Failures: Failures{
 		Any: []string{"XlaRuntimeError", "JaxRuntimeError"},

@@ -21,6 +21,7 @@ var pytorch = Framework{
 	Defaults:      python,
 	Env:           torchEnv,
 	ProcessPerGPU: true, SharedGPUs: true,
+	Elastic:   true,
 	Warm:      "torch",
 	ErrorFile: &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
 	Failures: Failures{

@@ -26,6 +26,7 @@ var tensorflow = Framework{
 	Env:         tensorflowEnv,
 	TensorBoard: showsTensorBoard,
 	Shim:        tensorflowShim,
+	Elastic:     true, // without parameter servers; workers with them come and go one by one
 	Warm:        "tensorflow",
 	Failures: Failures{
 		// _RecoverableSession (monitored_session.py) takes the first two as a lost
@@ -122,7 +123,7 @@ func tensorflowEnv(m Member) map[string]string {
 	config := struct {
 		Cluster map[string][]string `json:"cluster"`
 		Task    task                `json:"task"`
-	}{m.cluster(), task{m.Task.Role, m.Task.Index}}
+	}{m.cluster(), task{m.Task.Role, m.index()}}
 	b, err := json.Marshal(config)
 	if err != nil {
 		panic(err) // strings and integers
@@ -133,7 +134,7 @@ func tensorflowEnv(m Member) map[string]string {
 			awaited++
 		}
 	}
-	cluster, index := m.clusterJSON(), strconv.Itoa(m.Task.Index)
+	cluster, index := m.clusterJSON(), strconv.Itoa(m.index())
 	env := map[string]string{
 		"TF_CONFIG": string(b),
 

@@ -41,7 +41,7 @@ type Sealer struct {
 	cfg    Config
 	status Status
 	todo   *mailbox.Mailbox[report]
-	newer  chan struct{} // capacity 1
+	newer  chan Newest   // capacity 1
 	quiet  time.Duration // quietTime, or a test's
 
 	// The newest complete checkpoint of each directory, and the files of one that may
@@ -60,7 +60,7 @@ type report struct {
 // NewSealer returns a sealer. Run must be called for it to do anything.
 func NewSealer(cfg Config, status Status) *Sealer {
 	return &Sealer{
-		cfg: cfg, status: status, quiet: quietTime, todo: mailbox.New[report](), newer: make(chan struct{}, 1),
+		cfg: cfg, status: status, quiet: quietTime, todo: mailbox.New[report](), newer: make(chan Newest, 1),
 		newest: map[string]int64{}, pending: map[string]pendingFiles{},
 	}
 }
@@ -68,13 +68,19 @@ func NewSealer(cfg Config, status Status) *Sealer {
 // pendingFiles are those of a checkpoint that may get more, and since when they have not
 // changed.
 type pendingFiles struct {
-	files string
-	since time.Time
+	checkpoint format.Checkpoint
+	files      string
+	since      time.Time
+}
+
+// Newest is what the newest checkpoint means for those who go on from it.
+type Newest struct {
+	FixedWorld bool // as many ranks are needed as have saved it
 }
 
 // Newer returns a channel that receives after a newer checkpoint was found complete and
 // its save has ended.
-func (s *Sealer) Newer() <-chan struct{} { return s.newer }
+func (s *Sealer) Newer() <-chan Newest { return s.newer }
 
 // Committed takes in what an agent reports to have committed in a generation.
 func (s *Sealer) Committed(c *proto.Committed, generation int) {
@@ -104,8 +110,8 @@ func (d *directory) take(c *proto.Committed) {
 			continue
 		}
 		d.changed = time.Now()
-		if d.due.IsZero() {
-			d.due = d.changed.Add(settling(d.spec))
+		if next := d.changed.Add(settling(d.spec)); d.due.IsZero() || next.Before(d.due) {
+			d.due = next
 		}
 	}
 }
@@ -227,7 +233,7 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 			return again, err
 		}
 		if again.IsZero() {
-			s.announce(uri, newest.Step)
+			s.announce(uri, newest)
 		}
 	}
 	if err := format.RememberPointers(ctx, store, list); err != nil {
@@ -257,8 +263,13 @@ func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c
 		return again, err
 	}
 	now := time.Now()
+	if before, ok := s.pending[uri]; ok && before.checkpoint.Step < c.Step && !writing {
+		// A program that saves more often than that is never quiet for so long; but the save
+		// before this one has ended, and nothing is being written now.
+		s.announce(uri, &before.checkpoint)
+	}
 	if before, ok := s.pending[uri]; !ok || before.files != files || writing {
-		s.pending[uri] = pendingFiles{files, now}
+		s.pending[uri] = pendingFiles{c, files, now}
 		return now.Add(s.quiet), nil
 	} else if at := before.since.Add(s.quiet); now.Before(at) {
 		return at, nil
@@ -268,15 +279,16 @@ func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c
 }
 
 // announce signals Newer if the newest checkpoint is another than before.
-func (s *Sealer) announce(uri string, step int64) {
-	if before, known := s.newest[uri]; known && step == before {
+func (s *Sealer) announce(uri string, c *format.Checkpoint) {
+	if before, known := s.newest[uri]; known && c.Step == before {
 		return
 	}
-	s.newest[uri] = step
+	s.newest[uri] = c.Step
 	select {
-	case s.newer <- struct{}{}:
-	default: // the loop has not received the one before
+	case <-s.newer: // the loop has not received the one before
+	default:
 	}
+	s.newer <- Newest{FixedWorld: c.Traits().FixedWorld}
 }
 
 // unknownBytes returns how many bytes sealing a checkpoint would have to read.

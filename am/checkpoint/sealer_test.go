@@ -172,6 +172,26 @@ func TestASaveHasEnded(t *testing.T) {
 		s.begin("model-10.pt", fixture(t, "torchfile/testdata/alone.pt"))()
 		s.untilTold()
 	})
+	t.Run("the next save is there", func(t *testing.T) {
+		s := startSealer(t, time.Hour)
+		whole := fixture(t, "torchfile/testdata/alone.pt")
+		s.begin("model-10.pt", whole)()
+		s.untilSealed("model-10.pt")
+		s.notTold("when nothing says that it has ended")
+		s.begin("model-20.pt", whole)()
+		s.untilTold()
+	})
+	t.Run("the next save is being written", func(t *testing.T) {
+		s := startSealer(t, time.Hour)
+		whole := fixture(t, "torchfile/testdata/alone.pt")
+		s.begin("model-10.pt", whole)()
+		s.untilSealed("model-10.pt")
+		s.begin("model-20.pt", whole)()
+		commit := s.begin("optimizer-20.pt", whole)
+		s.untilSealed("model-20.pt")
+		s.notTold("in the middle of a save")
+		commit()
+	})
 	t.Run("a marker says so", func(t *testing.T) {
 		s := startSealer(t, time.Hour)
 		for _, name := range []string{"step-10/a", "step-10/COMMITTED"} {
@@ -179,6 +199,27 @@ func TestASaveHasEnded(t *testing.T) {
 		}
 		s.untilTold()
 	})
+}
+
+// TestACheckpointOfAFixedNumberOfRanks: as those of DeepSpeed are, and not others.
+func TestACheckpointOfAFixedNumberOfRanks(t *testing.T) {
+	whole := fixture(t, "torchfile/testdata/alone.pt")
+	for name, fixed := range map[string]bool{"model-10.pt": false, "global_step10/mp_rank_00_model_states.pt": true} {
+		s := startSealer(t, 100*time.Millisecond)
+		s.begin(name, whole)()
+		if fixed {
+			s.begin("global_step10/zero_pp_rank_0_mp_rank_00_optim_states.pt", whole)()
+			s.begin("latest", []byte("global_step10"))()
+		}
+		select {
+		case newest := <-s.Newer():
+			if newest.FixedWorld != fixed {
+				t.Errorf("%s: that as many ranks are needed is %v, want %v", name, newest.FixedWorld, fixed)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s is not found complete", name)
+		}
+	}
 }
 
 // A store that is open knows the manifests that it has read; one that is opened for

@@ -43,7 +43,9 @@ type Assign struct {
 type Start struct {
 	Container, Task       string
 	Attempt, Generation   int
-	ConsistentServerState bool // the attempt continues from the state that the services hold
+	ConsistentServerState bool  // the attempt continues from the state that the services hold
+	Absent                []int // the tasks that the generation is without, by their places in the list given to New
+	WorldChanged          bool  // the generation has other members than the one before
 }
 
 // Stop ends the attempt that runs in a container; TaskExited follows. With Stack, that
@@ -71,8 +73,12 @@ type ReleaseAgent struct{ Container, Why string }
 type Route struct{ Cut []string }
 
 // PrepareStore makes the checkpoint directories safe to start from; StorePrepared follows.
-// AllDown: no task runs, so broken saves may be removed.
-type PrepareStore struct{ AllDown bool }
+// AllDown: no task runs, so broken saves may be removed. What may still be alive in
+// the containers Fenced is not to complete a save any longer.
+type PrepareStore struct {
+	AllDown bool
+	Fenced  []string
+}
 
 // Record adds a line to the event log.
 type Record struct {
@@ -128,4 +134,5 @@ const (
 	KindNote      = "note"
 	KindStalled   = "stalled"
 	KindResumed   = "resumed" // a stalled job makes steps again
+	KindResized   = "resized" // a group has formed with other members than before
 )

@@ -64,7 +64,13 @@ func (j *Job) considerWork(next *earliest) {
 		if !j.gang.quorum.IsZero() {
 			next.consider(j.gang.quorum.Add(j.limits.QuorumWait))
 		}
+		for _, t := range j.tasks {
+			if t.elastic() && t.unreachable() {
+				next.after(j.now, j.leaveBehindAt(t))
+			}
+		}
 	}
+	next.after(j.now, j.growDue())
 	next.consider(j.stallDeadline())
 	for _, s := range j.spares {
 		next.consider(s.deadline)

@@ -140,8 +140,9 @@ type NodeDecommissioning struct {
 // NodeRecommissioned reports that such a node is in service again.
 type NodeRecommissioned struct{ Node string }
 
-// CheckpointSealed reports that a newer checkpoint was found complete.
-type CheckpointSealed struct{}
+// CheckpointSealed reports that a newer checkpoint was found complete. FixedWorld: it can
+// be read by as many ranks only as have saved it.
+type CheckpointSealed struct{ FixedWorld bool }
 
 // StorePrepared reports that PrepareStore is done, with a note for each repair and for each
 // directory that could not be prepared.

@@ -33,7 +33,13 @@ type Job struct {
 	openFaults   int              // tasks with a fault that is not attributed yet
 	early        early            // failures of tasks that restart together
 	generation   int
-	begun        bool // a task has been started, ever
+	begun        bool      // a task has been started, ever
+	absent       []int     // ordinals of the tasks that are parked
+	fixedWorld   bool      // the newest checkpoint can be read by as many ranks only as have saved it
+	justSealed   bool      // in this step
+	worldChanged bool      // this generation has other members than the one before
+	resized      time.Time // when the members of the group changed last
+	grown        time.Time // when the group was stopped last so that others could join
 	gang         gangStart
 	filesSeen    time.Time // when a node was last known to be fetching the files of a container
 	requests     int
@@ -69,6 +75,7 @@ type Job struct {
 type gangStart struct {
 	since  time.Time // it is awaited
 	quorum time.Time // since when there are as many as every role needs
+	told   bool      // that there would be enough, if the checkpoint could be read by fewer
 }
 
 // New makes a job of tasks that are named and numbered as given. restarts is how often
@@ -106,7 +113,7 @@ func (j *Job) Size() int { return len(j.tasks) }
 func (j *Job) Tasks() iter.Seq2[int, Task] {
 	return func(yield func(int, Task) bool) {
 		for i, t := range j.tasks {
-			if !yield(i, t.view()) {
+			if !yield(i, j.view(t)) {
 				return
 			}
 		}
@@ -114,17 +121,17 @@ func (j *Job) Tasks() iter.Seq2[int, Task] {
 }
 
 // Task is the task of that name; false if there is none.
-func (j *Job) Task(name string) (Task, bool) { return viewOf(j.named[name]) }
+func (j *Job) Task(name string) (Task, bool) { return j.viewOf(j.named[name]) }
 
 // Hosted is the task that a container hosts; false for a container that no task has,
 // or has any longer.
-func (j *Job) Hosted(container string) (Task, bool) { return viewOf(j.hosted[container]) }
+func (j *Job) Hosted(container string) (Task, bool) { return j.viewOf(j.hosted[container]) }
 
-func viewOf(t *task) (Task, bool) {
+func (j *Job) viewOf(t *task) (Task, bool) {
 	if t == nil {
 		return Task{}, false
 	}
-	return t.view(), true
+	return j.view(t), true
 }
 
 // Containers are those in which tasks are, may come to be, or may still be.
@@ -174,7 +181,7 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 	if j.Finished() {
 		return nil
 	}
-	j.now, j.actions = now, nil
+	j.now, j.actions, j.justSealed = now, nil, false
 	routine := isRoutine(e)
 	paced := j.pace.Known()
 	defer func() { j.needsJournal = !routine || len(j.actions) > 0 || paced != j.pace.Known() }()
@@ -206,7 +213,7 @@ func isRoutine(e Event) bool {
 // decide does what has become due by the event, or by time. Each part may end the job.
 func (j *Job) decide() {
 	j.findBusy()
-	for _, part := range []func(){j.expire, j.vacate, j.attributeFailure, j.startReady, j.keepSpares, j.checkCompletion, j.watchSteps} {
+	for _, part := range []func(){j.expire, j.vacate, j.attributeFailure, j.leaveBehind, j.startReady, j.growGroup, j.keepSpares, j.checkCompletion, j.watchSteps} {
 		if !j.ending() {
 			part()
 		}
@@ -290,6 +297,7 @@ func (j *Job) handle(e Event) {
 	case NodeRecommissioned:
 		j.nodeRecommissioned(e)
 	case CheckpointSealed:
+		j.fixedWorld, j.justSealed = e.FixedWorld, true
 		j.serviceSaved()
 		j.sealed()
 	case Waiting:

@@ -37,6 +37,14 @@ type Journal struct {
 	Spares         []SpareRecord `json:"spares,omitempty"`
 	SpareLosses    []int64       `json:"spare_losses,omitempty"`
 	NoSparesBefore int64         `json:"no_spares_before,omitempty"`
+	// FixedWorld: the newest checkpoint can be read by as many ranks only as have saved it.
+	FixedWorld bool `json:"fixed_world,omitempty"`
+	// WorldChanged: the generation has other members than the one before.
+	WorldChanged bool `json:"world_changed,omitempty"`
+	// Resized is when the members of a group changed last, and Grown when it was stopped
+	// last so that others could join.
+	Resized int64 `json:"resized,omitempty"`
+	Grown   int64 `json:"grown,omitempty"`
 	// Early is how tasks that restart together have failed before their first step.
 	Early early `json:"early,omitzero"`
 	// Pace is how steps were made; nil: nothing is known of them.
@@ -60,6 +68,7 @@ type TaskRecord struct {
 	Step                  int64           `json:"step,omitempty"`    // the last that it has reported, and when
 	StepAt                int64           `json:"step_at,omitempty"`
 	StoreDirty            bool            `json:"store_dirty,omitempty"`
+	Parked                bool            `json:"parked,omitempty"` // the generation that was formed last is without it
 	SuspectsServices      bool            `json:"suspects_services,omitempty"`
 	ConsistentServerState bool            `json:"consistent_server_state,omitempty"` // its attempt continues from what the services hold
 	// Stop is why its attempt was told to end; nil: it was not.
@@ -122,6 +131,7 @@ func (j *Job) Journal() Journal {
 		return known
 	}
 	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.phase == assembling, Saves: j.consistentSaves, PeersNeeded: j.peersNeeded, DirectoryRemoved: millis(j.dirRemoved), Pace: j.pace.Record(), Early: j.early,
+		FixedWorld: j.fixedWorld, WorldChanged: j.worldChanged, Resized: millis(j.resized), Grown: millis(j.grown),
 		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), NoSparesBefore: millis(j.noSparesUntil)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
@@ -139,7 +149,7 @@ func (t *task) journal() TaskRecord {
 		Name: t.name, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Port: t.port, PID: t.run.pid,
 		MemoryMB: t.memoryMB, Failures: toMillis(t.history.failures), Losses: toMillis(t.history.losses),
-		LastLoss: millis(t.history.lastLoss), LostAt: millis(t.loss.since), StoreDirty: t.dirty,
+		LastLoss: millis(t.history.lastLoss), LostAt: millis(t.loss.since), StoreDirty: t.dirty, Parked: t.parked,
 		SuspectsServices: t.loss.suspectsServices, ConsistentServerState: t.run.fromServices, FinishBy: millis(t.run.finishBy),
 		Early: t.history.early, Step: t.progress.step, StepAt: millis(t.progress.at),
 	}
@@ -174,6 +184,7 @@ func (j *Job) Resume(r Journal) {
 	j.outcome, j.why, j.dirRemoved = r.Outcome, r.Why, fromMilli(r.DirectoryRemoved)
 	j.pace.Resume(r.Pace)
 	j.early = r.Early
+	j.fixedWorld, j.worldChanged, j.resized, j.grown = r.FixedWorld, r.WorldChanged, fromMilli(r.Resized), fromMilli(r.Grown)
 	j.resumeSpares(r)
 	if !r.GangStart {
 		j.beginRunning()
@@ -184,6 +195,7 @@ func (j *Job) Resume(r Journal) {
 			j.resumeTask(t, rec)
 		}
 	}
+	j.absent = j.parkedOrdinals()
 }
 
 func (j *Job) resumeTask(t *task, r TaskRecord) {
@@ -192,7 +204,7 @@ func (j *Job) resumeTask(t *task, r TaskRecord) {
 	t.port = cmp.Or(r.Port, t.port)
 	t.history = history{fromMillis(r.Failures), fromMillis(r.Losses), fromMilli(r.LastLoss), r.Early}
 	t.progress = progress{r.Step, fromMilli(r.StepAt)}
-	t.loss.since, t.loss.suspectsServices, t.dirty = fromMilli(r.LostAt), r.SuspectsServices, r.StoreDirty
+	t.loss.since, t.loss.suspectsServices, t.dirty, t.parked = fromMilli(r.LostAt), r.SuspectsServices, r.StoreDirty, r.Parked
 	t.memoryMB = max(t.memoryMB, r.MemoryMB)
 	if r.Fault != nil {
 		t.loss.fault = *r.Fault

@@ -18,8 +18,15 @@ type Limits struct {
 	// The time in which nodes fetch files does not count.
 	Start time.Duration
 	// QuorumWait is how long a gang start waits for all tasks once there is a quorum,
-	// where a role may start with fewer.
+	// where a role may start with fewer; less than zero: it does not.
 	QuorumWait time.Duration
+	// Unreachable is how long an agent must be without a connection before a group goes
+	// on without its task that can.
+	Unreachable time.Duration
+	// Grow is how long a group works with other members than before until parked tasks
+	// join; 0: until a checkpoint is found complete. GrowPause is the least time between
+	// two such occasions.
+	Grow, GrowPause time.Duration
 	// Lease is how long an agent without a connection lets its task run. It renews the
 	// lease while it sees that there is no application master (proto/lease.go).
 	Lease time.Duration
@@ -73,6 +80,9 @@ const DefaultStall = 10 * time.Minute
 // DefaultStop is Limits.Stop by default.
 const DefaultStop = 5 * time.Second
 
+// DefaultElasticWait is Limits.QuorumWait by default.
+const DefaultElasticWait = 30 * time.Second
+
 // DefaultLease is Limits.Lease by default.
 const DefaultLease = 10 * time.Second
 
@@ -85,7 +95,10 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Attach, time.Minute)
 	d(&l.Localize, 30*time.Minute)
 	d(&l.Prepare, 10*time.Minute)
-	d(&l.QuorumWait, 30*time.Second)
+	d(&l.QuorumWait, DefaultElasticWait)
+	l.QuorumWait = max(l.QuorumWait, 0)
+	d(&l.Unreachable, 2*time.Second)
+	d(&l.GrowPause, 5*time.Minute)
 	d(&l.Save, 30*time.Second)
 	d(&l.SpareHoldoff, time.Minute)
 	d(&l.Orphan, time.Minute)

@@ -29,7 +29,7 @@ func (j *Job) lost(t *task, c Cause) {
 	}
 	j.emit(Record{Task: t.name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
 		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.run.number, 0), c, t.loss.why)})
-	if t.together() && t.run.number >= 0 {
+	if t.together() && t.run.number >= 0 && !j.isParked(t) {
 		j.restart(t, "was lost", 0, (*task).together)
 	}
 }
@@ -259,7 +259,7 @@ func (j *Job) loseContainer(t *task, c Cause, why string) {
 		j.nodeTrouble[t.loc.node] = append(j.nodeTrouble[t.loc.node], j.now)
 	}
 	hadAddress := t.loc.port != 0
-	if t.run.number >= 0 {
+	if t.run.number >= 0 && !t.parked {
 		j.noteFault(t, FaultLost, 0)
 	}
 	j.lost(t, c)

@@ -37,6 +37,10 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets the spare one on %s in its place", t.name, s.node)
 			continue
 		}
+		if o := j.newest(t); o != t && !e.Strict {
+			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets that of %s in its place", t.name, o.name)
+			t = o
+		}
 		var by earliest
 		by.consider(t.loc.leave.by) // it may move for another reason
 		by.consider(j.now.Add(min(j.limits.Save, e.Within/2)))

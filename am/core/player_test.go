@@ -40,6 +40,9 @@ type player struct {
 	lastEnd    core.Finish
 }
 
+// usual leaves out of a transcript what is so of nearly all.
+var usual = strings.NewReplacer(" NeedsPeers:false", "", "FixedWorld:false", "", " Absent:[]", "", " Fenced:[]", "", " WorldChanged:false", "")
+
 func play(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
 	t.Helper()
 	return playWith(t, roles, restarts, 0, core.Limits{})
@@ -76,10 +79,10 @@ func (p *player) step(e core.Event) {
 			a.Exited = nil
 			text = fmt.Sprintf("%+v, exited %+v", a, x)
 		}
-		text = strings.Replace(text, " NeedsPeers:false", "", 1) // as of nearly all agents
+		text = usual.Replace(text)
 		fmt.Fprintf(&p.log, "%6.1fs %T%s\n", p.now.Sub(p.start).Seconds(), e, text)
 		for _, a := range p.job.Step(p.now, e) {
-			fmt.Fprintf(&p.log, "          -> %T%+v\n", a, a)
+			fmt.Fprintf(&p.log, "          -> %T%s\n", a, usual.Replace(fmt.Sprintf("%+v", a)))
 			if next := p.answer(a); next != nil && !p.mute[strings.TrimPrefix(fmt.Sprintf("%T", next), "core.")] {
 				queue = append(queue, next)
 			}

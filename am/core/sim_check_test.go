@@ -90,7 +90,7 @@ func (s *sim) checkOrder(p *simProcess) {
 		s.fail("%s runs again in generation %d, after %d", p.task, p.generation, before.generation)
 	}
 	for _, o := range s.alive {
-		if together && o.generation != p.generation && s.together(o.task) {
+		if together && o.generation != p.generation && s.together(o.task) && !s.fenced[o.box.id] {
 			s.fail("%s runs in generation %d, and %s in %d", p.task, p.generation, o.task, o.generation)
 		}
 	}

@@ -48,6 +48,7 @@ func (s *sim) act(a core.Action) {
 			})
 		})
 	case core.Start:
+		s.checkGroup(a)
 		// Who is told again is told the same: what it does with the model goes by that.
 		if first, again := s.fromServices[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.ConsistentServerState {
 			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.ConsistentServerState)
@@ -87,6 +88,9 @@ func (s *sim) act(a core.Action) {
 			})
 		})
 	case core.PrepareStore:
+		for _, c := range a.Fenced {
+			s.fenced[c] = true
+		}
 		s.tellAM(s.upTo(100*time.Millisecond), core.StorePrepared{})
 	case core.Record:
 		free := strings.Contains(a.Text, "stopped in order")

@@ -165,6 +165,7 @@ func (s *sim) excuseStall(known core.Journal) {
 func (s *sim) forget() {
 	s.forgotten = true
 	s.forgets++
+	clear(s.groups)
 	s.excuseNone()
 	clear(s.fromServices)
 	known := s.shown

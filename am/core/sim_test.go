@@ -36,6 +36,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //     where another application master is there by then;
 //   - attempts of a task count up, and so do the generations of tasks that
 //     run together only, of which no two are ever at work at the same time;
+//   - no generation works with fewer members than its role needs, or with a number that is
+//     no whole, and all its members are told the same of who they are;
 //   - nothing is told to an agent of another task;
 //   - no container is left that the job does not know of, nor an agent that is
 //     connected, in one that is lost to YARN alone;
@@ -60,7 +62,8 @@ type sim struct {
 	queue timers
 	order int
 
-	prewarm          time.Duration  // that stand-ins get
+	prewarm          time.Duration // that stand-ins get
+	quorumWait, grow time.Duration
 	sweeps           bool           // the cluster ends all containers with the application master
 	restarts, losses int            // budgets of a task
 	faults           map[string]int // task -> how often it was at fault itself
@@ -105,6 +108,8 @@ type sim struct {
 	alike        int                  // processes that failed in the same way before a step
 	stepped      bool                 // an application master has been told of a step
 	stuckAt      time.Time            // when none could be made, last
+	groups       map[int][]int        // generation -> who is not in it
+	fenced       map[string]bool      // containers in which nothing can complete a save any longer
 	exports      *simProcess          // works without steps
 	exported     time.Time            // until then
 	closing      map[string]time.Time // nodes out of service, and since or by when
@@ -308,14 +313,15 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: 40 * time.Second, LivenessFile: true})
+	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: 40 * time.Second, LivenessFile: true,
+		QuorumWait: s.quorumWait, Grow: s.grow, GrowPause: 20 * time.Second})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
 	start := time.Unix(0, 0)
 	s := &sim{
 		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
-		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
+		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{}, groups: map[int][]int{}, fenced: map[string]bool{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
@@ -348,6 +354,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		if r.Name == "worker" && r.Loss != proto.LossRule_LOSS_RULE_ALL && s.r.IntN(3) == 0 {
 			r.Min = 1 + s.r.Int32N(r.Count)
 		}
+		s.makeElastic(r)
 		if r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			for i := range int(r.Count) {
 				s.work[fmt.Sprintf("%s-%d", r.Name, i)] = least + s.upTo(50*time.Second)

@@ -16,6 +16,7 @@ func (j *Job) startReady() {
 		if !j.gangReady() {
 			return
 		}
+		j.form()
 		j.beginRunning()
 		j.clearFaults()
 		j.findBusy()
@@ -38,7 +39,7 @@ func (j *Job) startReady() {
 	}
 	if dirty && j.storeRequested.IsZero() {
 		j.storeRequested = j.now
-		j.emit(PrepareStore{AllDown: !j.any(func(t *task) bool { return t.state.active() })})
+		j.emit(PrepareStore{AllDown: !j.any(func(t *task) bool { return t.state.active() }), Fenced: j.fenced()})
 	}
 }
 
@@ -63,20 +64,21 @@ func (j *Job) gangReady() bool {
 		j.giveUpStart()
 		return false
 	}
-	if i := slices.IndexFunc(j.tasks, j.holdsUpGang); i < 0 {
+	if !j.any(j.holdsUpGang) {
 		return true
-	} else if r := j.tasks[i].role; least(r) >= r.Count || !j.quorum() {
+	}
+	if !j.quorum() || j.any(func(t *task) bool { return j.holdsUpGang(t) && j.mustAwait(t) }) {
 		j.gang.quorum = time.Time{}
 		return false
 	}
 	if j.gang.quorum.IsZero() {
 		j.gang.quorum = j.now
 	}
-	if j.now.Sub(j.gang.quorum) < j.limits.QuorumWait {
+	if j.now.Sub(j.gang.quorum) < j.limits.QuorumWait && j.any(func(t *task) bool { return j.holdsUpGang(t) && j.comesSoon(t) }) {
 		return false
 	}
 	for _, t := range j.tasks {
-		if j.holdsUpGang(t) {
+		if j.holdsUpGang(t) && !t.together() {
 			j.record(t, KindNote, "the job starts without it; it joins when it has a container")
 		}
 	}
@@ -114,6 +116,10 @@ func (j *Job) quorum() bool {
 	}
 	for _, t := range j.tasks {
 		if !t.optional() && ready[t.role] < least(t.role) {
+			return false
+		}
+		if n := ready[t.role]; t.elastic() && wholes(t.role, n) < j.membersLeast(t.role) {
+			j.tellFixedWorld(t.role)
 			return false
 		}
 	}
@@ -163,7 +169,10 @@ func (j *Job) storePrepared(e StorePrepared) {
 }
 
 // mayStart reports whether a task waits for nothing but its start.
-func (j *Job) mayStart(t *task) bool {
+func (j *Job) mayStart(t *task) bool { return !j.isParked(t) && j.prepares(t) }
+
+// prepares reports whether a task waits for nothing of its own.
+func (j *Job) prepares(t *task) bool {
 	if !t.state.startable() || t.unreachable() || len(t.expiring) > 0 || t.notBefore.After(j.now) {
 		return false
 	}
@@ -177,7 +186,7 @@ func (j *Job) start(t *task) {
 	if !j.started {
 		j.started, j.why, j.waiting = true, "", ""
 	}
-	j.emit(Start{Container: t.loc.container, Task: t.name, Attempt: t.run.number, Generation: j.generation, ConsistentServerState: t.run.fromServices})
+	j.emit(Start{Container: t.loc.container, Task: t.name, Attempt: t.run.number, Generation: j.generation, ConsistentServerState: t.run.fromServices, Absent: j.absent, WorldChanged: j.worldChanged})
 }
 
 func (j *Job) taskStarted(e TaskStarted) {

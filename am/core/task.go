@@ -28,6 +28,7 @@ type Task struct {
 	AgentPID  int
 	Why       string // of its last loss
 	Cause     Cause
+	Parked    bool       // the job works without it, until its group forms again
 	Tail      []string   // last lines of output of an attempt that failed
 	Exit      TaskExited // how that attempt ended; zero: its container was lost
 
@@ -59,6 +60,7 @@ type task struct {
 	// the latest; nothing is started before their leases have expired.
 	expiring  map[string]time.Time
 	notBefore time.Time // it does not start before: the delay after a failure
+	parked    bool      // the generation that was formed last is without it (group.go)
 	dirty     bool      // the store was not prepared since its last attempt ended, or ever
 	dirtied   time.Time // when that attempt ended; zero: none has for this application master
 	listed    bool      // in Job.busy
@@ -149,11 +151,11 @@ type progress struct {
 }
 
 // view is the task as others see it.
-func (t *task) view() Task {
+func (j *Job) view(t *task) Task {
 	return Task{
 		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.ordinal, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port,
-		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Tail: t.loss.tail, Exit: t.loss.exit,
+		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Parked: j.isParked(t), Tail: t.loss.tail, Exit: t.loss.exit,
 		failures: len(t.history.failures),
 	}
 }

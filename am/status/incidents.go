@@ -14,6 +14,9 @@ const maxIncidents = 500
 // tasks that have recovered.
 func recordIncidents(s *proto.JobStatus, totals *Totals, job *core.Job, events []*proto.JobEvent) {
 	for _, e := range events {
+		if e.Kind == core.KindResized {
+			completeParked(s, totals, job, e)
+		}
 		if e.Kind != core.KindLost && e.Kind != core.KindRecovered {
 			continue
 		}
@@ -43,6 +46,18 @@ func recordIncidents(s *proto.JobStatus, totals *Totals, job *core.Job, events [
 // rollsBack reports whether the loss of a task loses the model's state with it.
 func rollsBack(t core.Task) bool {
 	return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL || t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
+}
+
+// completeParked records in the open incidents of tasks without which the job goes on
+// that it does.
+func completeParked(s *proto.JobStatus, totals *Totals, job *core.Job, resized *proto.JobEvent) {
+	for _, i := range s.Incidents {
+		if t, ok := job.Task(i.Task); ok && t.Parked && i.RecoveredUnixMs == 0 {
+			i.RecoveredUnixMs, i.RecoveredAfterMs = resized.AtUnixMs, resized.AtUnixMs-i.AtUnixMs
+			i.Recovery = "the others go on without it"
+			totals.recovered(i)
+		}
+	}
 }
 
 // completeIncidents records in the open incidents of a task how it recovered.

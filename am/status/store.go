@@ -132,7 +132,7 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 			updateTask(status.Tasks[i], t)
 			status.Tasks[i].Stages = stages[t.Name]
 			s.hosted[t.Container] = status.Tasks[i]
-			s.complete = s.complete && t.State != proto.TaskState_TASK_STATE_WAITING && t.State != proto.TaskState_TASK_STATE_RESTARTING
+			s.complete = s.complete && (t.Parked || t.State != proto.TaskState_TASK_STATE_WAITING) && t.State != proto.TaskState_TASK_STATE_RESTARTING
 		}
 		status.Spares = spareStatus(job.Spares(), status.Spares)
 		status.Events = append(status.Events, events...)
@@ -270,6 +270,9 @@ func (s *Store) LastRecovery() string {
 // updateTask copies what core knows about a task; what its agent reports stays.
 func updateTask(s *proto.TaskStatus, t core.Task) {
 	s.Task, s.Role, s.Index, s.State = t.Name, t.Role.Name, int32(t.Index), t.State
+	if t.Parked {
+		s.State = proto.TaskState_TASK_STATE_PARKED
+	}
 	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
 	s.ExitCode, s.ExitSignal = nil, int32(t.Exit.Signal)

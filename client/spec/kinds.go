@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"holdfast/internal/hadoop/acl"
+	"holdfast/proto"
 )
 
 // kind reads, checks and writes the values of a field. Flags and YAML use the same
@@ -140,6 +141,59 @@ func number(p *int32, least, most int32) kind {
 			return nil
 		},
 	}
+}
+
+// counts is a number of tasks, or the least and the most: "4..16", or in YAML
+// {min: 4, max: 16, multiple: 2}.
+func counts(r *proto.RoleSpec) kind {
+	k := number(&r.Count, 0, maxCount)
+	k.placeholder = "N|MIN..MAX"
+	one := k.set
+	k.set = func(text string) error {
+		least, most, isRange := strings.Cut(text, "..")
+		if !isRange {
+			return one(text)
+		}
+		if number(&r.Min, 1, maxCount).set(least) != nil || one(most) != nil || r.Min < 1 {
+			return errors.New("write a whole number, or MIN..MAX, as in 4..16")
+		}
+		return nil
+	}
+	k.decode = func(n *yaml.Node) error {
+		if n.Kind == yaml.ScalarNode {
+			if err := k.set(n.Value); err != nil {
+				return errorAt(n, "%q is no number of tasks: %w", n.Value, err)
+			}
+			return nil
+		}
+		fields := map[string]*int32{"min": &r.Min, "max": &r.Count, "multiple": &r.Multiple}
+		return eachPair(n, "count", func(name string, v *yaml.Node) error {
+			field := fields[name]
+			if field == nil || v.Decode(field) != nil {
+				return errorAt(v, "%s: a count is a number, or {min: 4, max: 16, multiple: 2}", name)
+			}
+			return nil
+		})
+	}
+	return k
+}
+
+// growth is when a group grows: "checkpoint", which is 0, or a duration.
+func growth(p *int64) kind {
+	k := milliseconds(p, 10*time.Second, 0)
+	set := k.set
+	k.placeholder = "WHEN"
+	k.set = func(text string) error {
+		if text == "checkpoint" {
+			*p = 0
+			return nil
+		}
+		if set(text) != nil || *p == 0 {
+			return errors.New("write checkpoint, or a length of time, as in 10m")
+		}
+		return nil
+	}
+	return k
 }
 
 // optional makes a kind optional. isUnset reports whether its field is unset.

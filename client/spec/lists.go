@@ -7,7 +7,6 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,11 +111,9 @@ func roles(d *Draft) kind {
 		placeholder: "NAME=N", repeated: true,
 		set: func(text string) error {
 			name, count, ok := strings.Cut(text, "=")
-			n, err := strconv.ParseInt(count, 10, 32)
-			if !ok || err != nil || n < 0 {
-				return errors.New("write NAME=COUNT, as in --role reader=2")
+			if !ok || counts(d.Role(name)).set(count) != nil {
+				return errors.New("write NAME=COUNT or NAME=MIN..MAX, as in --role reader=2")
 			}
-			d.Role(name).Count = int32(n)
 			return nil
 		},
 		decode: func(n *yaml.Node) error {

@@ -97,6 +97,20 @@ var jobOptions = []option[Draft]{
 			return milliseconds(d.Job.StopGraceMs, 0, 10*time.Minute)
 		},
 	}, {
+		name: "elastic-wait", group: groupLosses, help: "how long to wait for tasks that the job could do without (default 30s)",
+		doc: "how long tasks that the job [can do without](elastic.md) are waited for when it starts, and when they are lost. One whose container the scheduler took, or for which the queue has no room, is not waited for. Default: 30s",
+		kind: func(d *Draft) kind {
+			return optional(duration(func() time.Duration { return time.Duration(d.Job.GetElasticWaitMs()) * time.Millisecond },
+				func(wait time.Duration) { d.Job.ElasticWaitMs = new(wait.Milliseconds()) }, 0, time.Hour),
+				func() bool { return d.Job.ElasticWaitMs == nil })
+		},
+	}, {
+		name: "elastic-grow", group: groupLosses, help: "when tasks join that were missing: checkpoint, or a DURATION",
+		doc:  "when tasks join that the job [was without](elastic.md): `checkpoint`, as soon as the next one is complete, or so long after it began to work without them. At most once in five minutes. Default: `checkpoint`",
+		kind: func(d *Draft) kind {
+			return optional(growth(&d.Job.ElasticGrowMs), func() bool { return d.Job.ElasticGrowMs == 0 })
+		},
+	}, {
 		name: "tf1", group: groupProgram, help: "run an unedited TensorFlow 1 script on TensorFlow 2",
 		doc:  "run a script written for TensorFlow 1 on TensorFlow 2, unedited",
 		kind: func(d *Draft) kind { return boolean(&d.Job.Tf1) },
@@ -143,15 +157,19 @@ var jobOptions = []option[Draft]{
 // name.
 var roleOptions = []option[proto.RoleSpec]{
 	{
-		name: "count", group: groupRoles, help: "number of tasks of a role",
-		doc: "how many tasks the role has",
+		name: "count", group: groupRoles, help: "number of tasks of a role; MIN..MAX: it may do with fewer",
+		doc: "how many tasks the role has; `4..16`: up to 16, and the job [goes on with as few as 4](elastic.md). In a YAML file also `{min: 4, max: 16, multiple: 2}`",
 		kind: func(r *proto.RoleSpec) kind {
-			return optional(number(&r.Count, 0, maxCount), func() bool { return r.Count == unset })
+			return optional(counts(r), func() bool { return r.Count == unset })
 		},
 	}, {
-		name: "min", group: groupRoles, help: "start with so few tasks if need be (default: all)",
-		doc:  "after half a minute of waiting the job starts with so few; the others join when they get a container. Default: all. Not for `ps`, `pytorch`, `jax`, `xgboost` and `lightgbm`",
+		name: "min", group: groupRoles, help: "do with so few tasks if need be (default: all)",
+		doc:  "the same as MIN of the number of tasks. Default: all. Not for `ps`, `xgboost` and `lightgbm`",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Min, 0, maxCount) },
+	}, {
+		name: "multiple", group: groupRoles, help: "work with multiples of so many tasks only",
+		doc:  "where the job may do with fewer tasks: their number is a multiple of this. Default: any number",
+		kind: func(r *proto.RoleSpec) kind { return number(&r.Multiple, 0, maxCount) },
 	}, {
 		name: "memory", group: groupRoles, def: "2g", defOf: map[string]string{"ps": "1g"}, help: "memory of a task",
 		kind: func(r *proto.RoleSpec) kind { return megabytes(&r.MemoryMb) },

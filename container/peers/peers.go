@@ -105,7 +105,9 @@ func (p *Peers) Command(words []string, variables map[string]string, port int, a
 	a.Job, a.Task = p.job, p.tasks[p.own]
 	a.Ports = make(map[string]int, len(p.tasks))
 	for i, t := range p.tasks {
-		a.Ports[t.Name] = p.addresses[i].Port
+		if !slices.Contains(a.Absent, int32(i)) {
+			a.Ports[t.Name] = p.addresses[i].Port
+		}
 	}
 	a.Ports[a.Task.Name] = port // it listens there, whatever its peers believe
 	argv, env, err := runtime.Command(spec, a)

@@ -29,7 +29,7 @@ const latest = "latest"
 
 func (deepSpeed) Traits() format.Traits {
 	return format.Traits{
-		Kind: DeepSpeed, FoundBy: []format.Kind{Torch}, Last: []string{latest}, MayGrow: true,
+		Kind: DeepSpeed, FoundBy: []format.Kind{Torch}, Last: []string{latest}, MayGrow: true, FixedWorld: true,
 		CompleteWhen: "the files of model and optimizer in global_stepN are whole, and `latest` names it or a later one",
 	}
 }

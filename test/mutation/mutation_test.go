@@ -101,11 +101,20 @@ var mutations = []mutation{
 	{"a task that is busy is never restarted", "stall.go",
 		`Add(pace.Leniency * j.pace`, `Add(1000 * j.pace`},
 	{"what hangs when the journal is lost is left alone", "reconcile.go",
-		`		journal.Pace = pace.Assumed()
-`, ``},
+		`journal.Pace = pace.Assumed()`, `_ = pace.Assumed()`},
 	{"a stall is not measured by how steps were made", "pace/pace.go",
 		`	least = max(least, Factor*p.longest())
 `, `	least /= 10
+`},
+	{"a group works with a number that is no whole", "group.go",
+		`		n -= n % r.Multiple
+`, ``},
+	{"a group goes on while a lost member can complete a save", "group.go",
+		`			list = append(list, t.expiringContainers()...)
+`, ``},
+	{"another application master does not know who is in the group", "journal.go",
+		`r.StoreDirty, r.Parked
+`, `r.StoreDirty, false
 `},
 	{"a task that is to leave is not looked at", "states.go",
 		`	j.touch(t)

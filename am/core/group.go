@@ -1,0 +1,263 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/proto"
+)
+
+// Tasks that restart together are a group, which a gang start forms. Where a role may do
+// with fewer of them, the group is elastic: it forms without those that do not come in
+// time. Those are parked. They keep their containers, or what they have asked for, and
+// join when the group forms again: after a loss, or because it grows. What is a member of
+// a generation is decided when that starts, and does not change while it runs.
+
+// elastic reports whether the task's group may do without it.
+func (t *task) elastic() bool { return t.together() && t.role.Min > 0 && t.role.Min < t.role.Count }
+
+// isParked reports whether the job works without the task, which is in a group that has
+// formed without it.
+func (j *Job) isParked(t *task) bool { return t.parked && j.phase == jobRunning }
+
+// membersLeast is how many tasks of a role its group needs now.
+func (j *Job) membersLeast(r *proto.RoleSpec) int32 {
+	if !j.fixedWorld || r.Loss != proto.LossRule_LOSS_RULE_ALL {
+		return least(r)
+	}
+	n := int32(0)
+	for _, t := range j.tasks {
+		if t.role == r && !t.parked {
+			n++
+		}
+	}
+	return n
+}
+
+// tellFixedWorld says once that a group waits for members without which it could do, if
+// the checkpoint were another.
+func (j *Job) tellFixedWorld(r *proto.RoleSpec) {
+	if !j.fixedWorld || j.gang.told {
+		return
+	}
+	j.gang.told = true
+	j.record(nil, KindNote, "the newest checkpoint can be read by as many ranks only as have saved it, so the job waits until %d of the role %s are there", j.membersLeast(r), r.Name)
+}
+
+// wholes rounds a number of tasks down to one with which a role can work.
+func wholes(r *proto.RoleSpec, n int32) int32 {
+	if r.Multiple > 1 {
+		n -= n % r.Multiple
+	}
+	return n
+}
+
+// comesSoon reports whether a task that an elastic group lacks is worth waiting for. One
+// that the scheduler took the container of may be long in coming, and so may one that is
+// waited for in a full queue; one that may still run elsewhere is there when its lease has
+// expired at the earliest.
+func (j *Job) comesSoon(t *task) bool {
+	return !j.begun || t.state != waiting || t.loss.cause != CausePreempted && j.waiting == "" && len(t.expiring) == 0
+}
+
+// mustAwait reports whether a gang start waits for a task however long it takes: its
+// attempt is ending, or its delay after a failure is not over.
+func (j *Job) mustAwait(t *task) bool {
+	return t.together() && (t.state.active() || t.state.startable() && t.notBefore.After(j.now))
+}
+
+// form decides who is in the group that starts now: those that are ready, and no more of
+// them than make a whole.
+func (j *Job) form() {
+	ready := map[*proto.RoleSpec]int32{}
+	for _, t := range j.tasks {
+		if t.elastic() && !j.holdsUpGang(t) {
+			ready[t.role]++
+		}
+	}
+	left := map[*proto.RoleSpec]int32{} // places
+	for r, n := range ready {
+		left[r] = wholes(r, n)
+	}
+	changed := false
+	for _, t := range j.tasks {
+		if !t.elastic() {
+			continue
+		}
+		was := t.parked
+		t.parked = j.holdsUpGang(t) || left[t.role] == 0
+		if !t.parked {
+			left[t.role]--
+		}
+		changed = changed || was != t.parked
+		if t.parked {
+			t.loss.since = time.Time{} // the job is not waiting for it
+		}
+	}
+	j.absent, j.worldChanged = j.parkedOrdinals(), changed
+	if changed {
+		j.resized = j.now
+		j.record(nil, KindResized, "%s", j.describeGroup())
+	}
+}
+
+// parkedOrdinals are the parked tasks, by their places in the job; nil: none is.
+func (j *Job) parkedOrdinals() []int {
+	var list []int
+	for _, t := range j.tasks {
+		if t.parked {
+			list = append(list, t.ordinal)
+		}
+	}
+	return list
+}
+
+// describeGroup is for the user.
+func (j *Job) describeGroup() string {
+	var parked []string
+	members, all, fewest := 0, 0, int32(0)
+	counted := map[*proto.RoleSpec]bool{}
+	for _, t := range j.tasks {
+		if !t.together() {
+			continue
+		}
+		all++
+		if t.parked {
+			parked = append(parked, t.name)
+			continue
+		}
+		members++
+		if !counted[t.role] {
+			counted[t.role] = true
+			fewest += least(t.role)
+		}
+	}
+	if len(parked) == 0 {
+		return fmt.Sprintf("generation %d works with all %d tasks", j.generation, all)
+	}
+	return fmt.Sprintf("generation %d works with %d of %d tasks (at least %d), without %s", j.generation, members, all, fewest, some(parked))
+}
+
+// leaveBehind has an elastic group go on without a task whose agent is unreachable, if
+// that is all that it still waits for: the lease of an agent on a node that is lost takes
+// longer to expire than the others take to begin again. What runs there is fenced before
+// they do, and its task starts again once the lease has expired.
+func (j *Job) leaveBehind() {
+	if j.phase != assembling || !j.begun {
+		return
+	}
+	var gone []*task
+	ready := map[*proto.RoleSpec]int32{}
+	for _, t := range j.tasks {
+		switch {
+		case !t.together():
+		case !j.holdsUpGang(t):
+			ready[t.role]++
+		case t.elastic() && t.unreachable() && t.loc.orphan == nil:
+			if !j.past(j.leaveBehindAt(t)) {
+				return
+			}
+			gone = append(gone, t)
+		case !t.elastic() || j.mustAwait(t):
+			return
+		}
+	}
+	for _, t := range gone {
+		if n := wholes(t.role, ready[t.role]); n == 0 || n < j.membersLeast(t.role) {
+			return
+		}
+	}
+	for _, t := range gone {
+		j.awaitExpiry(t, t.loc.container, t.loc.deadline)
+		j.loseContainer(t, CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for %s, and the others can go on without it",
+			t.loc.node, j.now.Sub(t.loc.silent).Round(time.Second)))
+		if j.ending() {
+			return
+		}
+	}
+}
+
+// leaveBehindAt is when an elastic group goes on without a task whose agent is unreachable.
+func (j *Job) leaveBehindAt(t *task) time.Time { return t.loc.silent.Add(j.limits.Unreachable) }
+
+// fenced are the containers in which a member of a former generation may still be at
+// work, while its group goes on without it.
+func (j *Job) fenced() []string {
+	var list []string
+	for _, t := range j.tasks {
+		if t.elastic() {
+			list = append(list, t.expiringContainers()...)
+		}
+	}
+	return list
+}
+
+// joining are the parked tasks that could start now.
+func (j *Job) joining() []*task {
+	var list []*task
+	for _, t := range j.busy {
+		if t.parked && j.prepares(t) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// growGroup has parked tasks join that are ready, all at once.
+func (j *Job) growGroup() {
+	if !j.past(j.growDue()) {
+		return
+	}
+	t := j.joining()[0]
+	j.grown = j.now
+	j.noteFault(t, FaultLost, 0) // how the others end now is nobody's failure
+	j.restart(t, "joins", 0, (*task).together)
+}
+
+// growDue is when parked tasks are to join; zero: not before something else happens.
+func (j *Job) growDue() time.Time {
+	if j.phase != jobRunning || j.absent == nil || j.fixedWorld || j.limits.Grow == 0 && !j.justSealed {
+		return time.Time{}
+	}
+	joins := map[*proto.RoleSpec]int32{}
+	for _, t := range j.joining() {
+		joins[t.role]++
+	}
+	for r, n := range joins {
+		members := int32(0)
+		for _, t := range j.tasks {
+			if t.role == r && !t.parked {
+				members++
+			}
+		}
+		if wholes(r, members+n) == members {
+			delete(joins, r)
+		}
+	}
+	if len(joins) == 0 {
+		return time.Time{}
+	}
+	due := j.resized.Add(j.limits.Grow)
+	if next := j.grown.Add(j.limits.GrowPause); !j.grown.IsZero() && next.After(due) {
+		due = next
+	}
+	return due
+}
+
+// newest is the task whose container a scheduler gets that accepts another than that of t:
+// a parked one's, or else that of the last rank. It has as much memory.
+func (j *Job) newest(t *task) *task {
+	if !t.elastic() || t.parked {
+		return t
+	}
+	for _, wanted := range []bool{true, false} {
+		for _, o := range slices.Backward(j.tasks) {
+			if o.role == t.role && j.isParked(o) == wanted && o.loc.container != "" && o.memoryMB >= t.memoryMB &&
+				o.loc.leave.by.IsZero() && !o.leavesNow() && !o.unreachable() && !o.state.done() {
+				return o
+			}
+		}
+	}
+	return t
+}

@@ -1,0 +1,216 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// elastic are ranks that can do with fewer.
+func elastic(least, n int32) []*proto.RoleSpec {
+	roles := ranks(n)
+	roles[0].Min = least
+	return roles
+}
+
+// playElastic begins a job of four ranks that can do with two.
+func playElastic(t *testing.T, limits core.Limits) *player {
+	t.Helper()
+	p := playWith(t, elastic(2, 4), 3, 0, limits)
+	p.step(core.Begin{})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	return p
+}
+
+// members checks that these tasks run, in one generation, and that all others are parked.
+func (p *player) members(want ...string) {
+	p.t.Helper()
+	in := " " + strings.Join(want, " ") + " "
+	for _, t := range p.job.Tasks() {
+		runs := t.State == proto.TaskState_TASK_STATE_RUNNING
+		if member := strings.Contains(in, " "+t.Name+" "); runs != member || t.Parked == member {
+			p.t.Fatalf("%s is %s, parked: %v; want %v to be all that work\n%s", t.Name, t.State, t.Parked, want, p.log.String())
+		}
+	}
+}
+
+func (p *player) says(want string) {
+	p.t.Helper()
+	if !strings.Contains(p.log.String(), want) {
+		p.t.Fatalf("the transcript does not have %q:\n%s", want, p.log.String())
+	}
+}
+
+// preempt has the scheduler take containers back, and none be free afterwards.
+func (p *player) preempt(containers ...string) {
+	p.t.Helper()
+	p.mute["Allocated"] = true
+	p.step(core.PreemptionWarned{Containers: containers, Strict: true, Within: 15 * time.Second})
+	p.step(core.CheckpointSealed{})
+}
+
+// free answers what was asked for last for a task.
+func (p *player) free(task, container string) {
+	p.t.Helper()
+	p.mute["Allocated"] = false
+	request := ""
+	for _, line := range strings.Split(p.log.String(), "\n") {
+		if _, after, found := strings.Cut(line, "core.Ask{Request:"+task+"/"); found {
+			request = task + "/" + after[:strings.Index(after, " ")]
+		}
+	}
+	p.step(core.Allocated{Request: request, Container: container, Node: "n9"})
+}
+
+func TestAGroupGoesOnWithoutWhatIsPreempted(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.preempt("c3", "c4")
+	p.members("worker-0", "worker-1")
+	p.says("generation 1 works with 2 of 4 tasks (at least 2), without worker-2, worker-3")
+	p.says("core.Start{Container:c1 Task:worker-0 Attempt:1 Generation:1 ConsistentServerState:false Absent:[2 3] WorldChanged:true}")
+
+	// What returns joins at the next checkpoint, all that is there at once.
+	p.free("worker-3", "c8")
+	p.free("worker-2", "c9")
+	p.wait(time.Minute)
+	p.members("worker-0", "worker-1")
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	p.says("generation 2: all tasks start again because worker-2 joins")
+	p.says("generation 2 works with all 4 tasks")
+	for _, task := range p.job.Tasks() {
+		if task.Failures() != 0 {
+			t.Errorf("%s has %d failures", task.Name, task.Failures())
+		}
+	}
+}
+
+func TestAGroupThatGrowsDoesSoSeldom(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.preempt("c3", "c4")
+	p.free("worker-2", "c8")
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2")
+	p.free("worker-3", "c9")
+	p.wait(4 * time.Minute)
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2")
+	p.wait(time.Minute)
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+}
+
+func TestAGroupGrowsAfterATime(t *testing.T) {
+	p := playElastic(t, core.Limits{Grow: 2 * time.Minute})
+	p.preempt("c4")
+	p.free("worker-3", "c8")
+	p.wait(time.Minute)
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2")
+	p.wait(time.Minute)
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+}
+
+func TestAGroupWaitsWhereTooFewAreLeft(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.preempt("c2", "c3", "c4")
+	p.wait(time.Hour)
+	for _, task := range p.job.Tasks() {
+		if task.State == proto.TaskState_TASK_STATE_RUNNING {
+			t.Errorf("%s runs, and the group needs two", task.Name)
+		}
+	}
+	p.free("worker-2", "c9")
+	p.members("worker-0", "worker-2")
+}
+
+func TestAGroupWaitsForAWhileForWhatItLost(t *testing.T) {
+	p := playElastic(t, core.Limits{QuorumWait: 20 * time.Second})
+	p.mute["Allocated"] = true
+	p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseUnknown})
+	p.wait(19 * time.Second)
+	if got := p.named("worker-1").State; got == proto.TaskState_TASK_STATE_RUNNING {
+		t.Fatalf("worker-1 did not wait\n%s", p.log.String())
+	}
+	p.wait(time.Second)
+	p.members("worker-1", "worker-2", "worker-3")
+	// The loss of what it does without concerns nobody.
+	p.free("worker-0", "c9")
+	p.step(core.ContainerEnded{Container: "c9", Cause: core.CauseUnknown})
+	p.members("worker-1", "worker-2", "worker-3")
+	// It ends with those that work.
+	for _, task := range []string{"worker-1", "worker-2", "worker-3"} {
+		p.exit(task, core.TaskExited{})
+	}
+	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+func TestAGroupDoesNotWaitForALostNode(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.mute["Allocated"] = true
+	p.step(core.AgentDisconnected{Container: "c1"})
+	p.exit("worker-1", core.TaskExited{Code: 1, PeerLost: true})
+	p.wait(time.Second)
+	if got := p.named("worker-1").State; got == proto.TaskState_TASK_STATE_RUNNING {
+		t.Fatalf("the agent could have been back\n%s", p.log.String())
+	}
+	p.wait(2 * time.Second)
+	p.members("worker-1", "worker-2", "worker-3")
+	p.says("core.PrepareStore{AllDown:true Fenced:[c1]}")
+	// The task starts again only once nothing can run any longer where it was.
+	p.free("worker-0", "c9")
+	p.step(core.CheckpointSealed{})
+	p.members("worker-1", "worker-2", "worker-3")
+	p.wait(time.Minute)
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+}
+
+func TestAGroupIsAWhole(t *testing.T) {
+	roles := elastic(2, 6)
+	roles[0].Multiple = 2
+	p := playWith(t, roles, 3, 0, core.Limits{})
+	p.step(core.Begin{})
+	p.preempt("c2")
+	p.members("worker-0", "worker-2", "worker-3", "worker-4")
+	p.free("worker-1", "c9")
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3", "worker-4", "worker-5")
+}
+
+func TestAGroupKeepsItsSizeWhereTheCheckpointNeedsIt(t *testing.T) {
+	p := playElastic(t, core.Limits{QuorumWait: time.Second})
+	p.step(core.CheckpointSealed{FixedWorld: true})
+	p.mute["Allocated"] = true
+	p.step(core.ContainerEnded{Container: "c4", Cause: core.CauseUnknown})
+	p.wait(time.Hour)
+	p.says("the newest checkpoint can be read by as many ranks only as have saved it, so the job waits until 4 of the role worker are there")
+	p.free("worker-3", "c9")
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+}
+
+func TestAnotherMasterKnowsWhoIsInTheGroup(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.preempt("c3", "c4")
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.members("worker-0", "worker-1")
+	for i, c := range []string{"c1", "c2"} {
+		p.step(core.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i), Port: 1, Attempt: 0})
+	}
+	if n := strings.Count(p.log.String(), "Absent:[2 3] WorldChanged:true}"); n != 4 {
+		t.Errorf("%d times an attempt was told who is in the group; want 4\n%s", n, p.log.String())
+	}
+}
+
+// TestTheLastRankGoesFirst: of what the scheduler names it accepts others.
+func TestTheLastRankGoesFirst(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.mute["Allocated"] = true
+	p.step(core.PreemptionWarned{Containers: []string{"c1"}, Within: 15 * time.Second})
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2")
+}

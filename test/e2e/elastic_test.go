@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/proto"
+	"holdfast/test/pyenv"
+	"holdfast/test/testcluster"
+)
+
+// TestElasticRanks: four ranks of PyTorch go on as two while another queue's job has the
+// containers of two, and as four again when these are back.
+func TestElasticRanks(t *testing.T) {
+	daemons.enter(t)
+	c := pair(t)
+	w := where{c}
+	python, err := pyenv.Torch(t.Context())
+	must(t, err)
+	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
+	must(t, err)
+	store := c.HDFS() + "/tests/" + t.Name()
+	j := w.start(t, "", "--framework", "pytorch", "--worker", "2..4", "--worker-memory", "1g",
+		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
+	j.store = store
+	defer func() {
+		if t.Failed() {
+			t.Logf("the job:\n%s", eventLog(j.status()))
+		}
+	}()
+	j.until(long, "all to run", running)
+	before := j.untilCheckpoint(long, 10)
+
+	begin := time.Now()
+	other := w.start(t, "", "--queue", testcluster.OtherQueue, "--worker", "4", "--worker-memory", "512m", "--", "sleep", "1000")
+	s := j.until(long, "the job to work without some", func(s *proto.JobStatus) bool { return len(parked(s)) > 0 && working(s) })
+	notice := noticeOf(t, s)
+	n := 4 - len(parked(s))
+	at := s.Step
+	s = j.until(long, "steps to be made by fewer", func(s *proto.JobStatus) bool { return s.Step > at })
+	t.Logf("the other queue's job began at 0 s; the notice came after %s; %v are parked, and steps are made after %s",
+		notice.Sub(begin).Round(100*time.Millisecond), parked(s), time.Since(begin).Round(100*time.Millisecond))
+	if world, from := j.began(s, "worker-0"); world != n || from < before {
+		t.Errorf("worker-0 is one of %d, and began at step %d; want %d, and at %d or later", world, from, n, before)
+	}
+	j.goesOn()
+	for _, k := range s.Tasks {
+		if k.Failures != 0 {
+			t.Errorf("%s has %d failures", k.Task, k.Failures)
+		}
+	}
+
+	whole := j.newestComplete()
+	if _, errs, code := w.call(t.Context(), "", "kill", other.id); code != 0 {
+		t.Fatalf("kill ended with %d: %s", code, errs)
+	}
+	begin = time.Now()
+	s = j.until(long, "all to run again", running)
+	at = s.Step
+	s = j.until(long, "steps to be made by all", func(s *proto.JobStatus) bool { return s.Step > at })
+	t.Logf("%s after the other job's end all make steps", time.Since(begin).Round(100*time.Millisecond))
+	for i := range 4 {
+		if world, from := j.began(s, fmt.Sprintf("worker-%d", i)); world != 4 || from < whole {
+			t.Errorf("worker-%d is one of %d, and began at step %d; want 4, and at %d or later", i, world, from, whole)
+		}
+	}
+	if _, errs, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
+		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+}
+
+// parked are the tasks without which the job works.
+func parked(s *proto.JobStatus) []string {
+	var names []string
+	for _, k := range s.Tasks {
+		if k.State == proto.TaskState_TASK_STATE_PARKED {
+			names = append(names, k.Task)
+		}
+	}
+	return names
+}
+
+// working reports whether all that are not parked run.
+func working(s *proto.JobStatus) bool {
+	return !slices.ContainsFunc(s.Tasks, func(k *proto.TaskStatus) bool {
+		return k.State != proto.TaskState_TASK_STATE_PARKED && (k.State != proto.TaskState_TASK_STATE_RUNNING || k.Pid == 0)
+	})
+}
+
+// noticeOf is when the scheduler said first that it takes containers.
+func noticeOf(t *testing.T, s *proto.JobStatus) time.Time {
+	t.Helper()
+	for _, e := range s.Events {
+		if strings.Contains(e.Text, "the scheduler") {
+			return time.UnixMilli(e.AtUnixMs)
+		}
+	}
+	t.Fatalf("the scheduler has not said that it takes containers:\n%s", eventLog(s))
+	return time.Time{}
+}
+
+// began is of how many ranks a task's present attempt is one, and at which step it began.
+func (j *job) began(s *proto.JobStatus, name string) (world int, step int64) {
+	j.t.Helper()
+	_, text, _ := strings.Cut(j.logs(name), fmt.Sprintf("attempt %d <==\n", task(s, name).Attempt))
+	if at := strings.Index(text, "rank "); at >= 0 {
+		var rank int
+		_, _ = fmt.Sscanf(text[at:], "rank %d of %d begins at step %d", &rank, &world, &step)
+	}
+	return world, step
+}
