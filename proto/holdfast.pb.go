@@ -313,11 +313,10 @@ type JobSpec struct {
 	LifetimeMs  int64    `protobuf:"varint,28,opt,name=lifetime_ms,json=lifetimeMs,proto3" json:"lifetime_ms,omitempty"` // after which YARN ends the job; 0 means no limit of its own
 	Reservation string   `protobuf:"bytes,29,opt,name=reservation,proto3" json:"reservation,omitempty"`                  // reservation_TIME_NUMBER; empty means none
 	// Regular expressions of Java for names of files in containers' log directories: those
-	// that YARN collects after the end of the job, those of them that it does not, and those
-	// that it collects, and removes from the node, while the job runs. Empty: all, none, none.
+	// that YARN collects after the end of the job, and those of them that it does not. Empty:
+	// all, and none.
 	LogInclude    string `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
 	LogExclude    string `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
-	LogRolled     string `protobuf:"bytes,32,opt,name=log_rolled,json=logRolled,proto3" json:"log_rolled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -565,13 +564,6 @@ func (x *JobSpec) GetLogInclude() string {
 func (x *JobSpec) GetLogExclude() string {
 	if x != nil {
 		return x.LogExclude
-	}
-	return ""
-}
-
-func (x *JobSpec) GetLogRolled() string {
-	if x != nil {
-		return x.LogRolled
 	}
 	return ""
 }
@@ -4949,7 +4941,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xd2\b\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xb3\b\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -4990,9 +4982,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vlog_include\x18\x1e \x01(\tR\n" +
 	"logInclude\x12\x1f\n" +
 	"\vlog_exclude\x18\x1f \x01(\tR\n" +
-	"logExclude\x12\x1d\n" +
-	"\n" +
-	"log_rolled\x18  \x01(\tR\tlogRolled\x1a6\n" +
+	"logExclude\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +

@@ -70,10 +70,6 @@ var jobOptions = []option[Draft]{
 		doc:  "which of them it does not collect",
 		kind: func(d *Draft) kind { return text(&d.Job.LogExclude, "REGEXP") },
 	}, {
-		name: "log-rolled", group: groupCluster, clusterOnly: true, help: "log files that YARN collects while the job runs",
-		doc:  "which files of containers' log directories YARN collects while the job runs. It removes them from the node then, so name files that are written no more, as `train\\.log\\.[0-9]+`",
-		kind: func(d *Draft) kind { return text(&d.Job.LogRolled, "REGEXP") },
-	}, {
 		name: "framework", group: groupProgram, help: frameworks,
 		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`, `lightgbm`) or its script imports, which is told; else `none`. What it brings: [frameworks.md](frameworks.md)",
 		kind: func(d *Draft) kind { return choice(&d.Job.Framework, runtime.FrameworkNames()) },

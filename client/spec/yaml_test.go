@@ -28,7 +28,6 @@ lifetime: 26h
 reservation: reservation_1700000000000_0001
 log-include: "agent.*"
 log-exclude: ".*err"
-log-rolled: "[.]1$"
 framework: tensorflow
 roles:
   reader: {count: 2, command: [python, "a b.py", "x: y\n# z", "{index}"]}

@@ -155,7 +155,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 		ID: id, Name: spec.Name, Queue: spec.Queue, Master: resource,
 		NodeLabel: spec.NodeLabel, Tags: spec.Tags, Priority: spec.Priority, Reservation: reservation,
 		Lifetime:    time.Duration(spec.LifetimeMs) * time.Millisecond,
-		Logs:        yarn.LogAggregation{Include: spec.LogInclude, Exclude: spec.LogExclude, Rolled: spec.LogRolled},
+		Logs:        yarn.LogAggregation{Include: spec.LogInclude, Exclude: spec.LogExclude},
 		MaxAttempts: masterAttempts, AttemptsWithin: masterAttemptsWithin, KeepContainers: true,
 		Launch: yarn.Launch{
 			Resources:   master,

@@ -206,13 +206,10 @@ func (s Submission) proto() *wire.ApplicationSubmissionContextProto {
 	return p
 }
 
-// LogAggregation says which files of containers' log directories NodeManagers collect:
-// regular expressions of Java's for their names.
+// LogAggregation says which files of containers' log directories NodeManagers collect
+// after the application's end: regular expressions of Java's for their names.
 type LogAggregation struct {
-	Include, Exclude string // after the application's end; empty: all, and none
-	// Rolled are collected, and removed from the node, while the application runs; empty:
-	// none.
-	Rolled string
+	Include, Exclude string // empty: all, and none
 }
 
 func (l LogAggregation) proto() *wire.LogAggregationContextProto {
@@ -222,9 +219,6 @@ func (l LogAggregation) proto() *wire.LogAggregationContextProto {
 	p := &wire.LogAggregationContextProto{ExcludePattern: &l.Exclude}
 	if l.Include != "" {
 		p.IncludePattern = &l.Include
-	}
-	if l.Rolled != "" {
-		p.RolledLogsIncludePattern, p.RolledLogsExcludePattern = &l.Rolled, proto.String("")
 	}
 	return p
 }
