@@ -304,9 +304,16 @@ type JobSpec struct {
 	HistoryUrl string `protobuf:"bytes,23,opt,name=history_url,json=historyUrl,proto3" json:"history_url,omitempty"`
 	// URL to which the AM posts a Notification when the state of the job changes; empty means
 	// none. It may hold a secret.
-	NotifyUrl     string `protobuf:"bytes,24,opt,name=notify_url,json=notifyUrl,proto3" json:"notify_url,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	NotifyUrl string `protobuf:"bytes,24,opt,name=notify_url,json=notifyUrl,proto3" json:"notify_url,omitempty"`
+	// YARN only: the container image in which the AM and the tasks of roles without an image
+	// of their own run; empty means on the host. The other settings are for roles' images, too.
+	Image           string   `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
+	ImageRuntime    string   `protobuf:"bytes,41,opt,name=image_runtime,json=imageRuntime,proto3" json:"image_runtime,omitempty"` // docker or runc; empty means docker
+	ImageMounts     []string `protobuf:"bytes,42,rep,name=image_mounts,json=imageMounts,proto3" json:"image_mounts,omitempty"`    // SOURCE:DESTINATION:MODE
+	ImageNetwork    string   `protobuf:"bytes,43,opt,name=image_network,json=imageNetwork,proto3" json:"image_network,omitempty"` // empty means the node's default
+	ImagePrivileged bool     `protobuf:"varint,44,opt,name=image_privileged,json=imagePrivileged,proto3" json:"image_privileged,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -507,6 +514,41 @@ func (x *JobSpec) GetNotifyUrl() string {
 	return ""
 }
 
+func (x *JobSpec) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *JobSpec) GetImageRuntime() string {
+	if x != nil {
+		return x.ImageRuntime
+	}
+	return ""
+}
+
+func (x *JobSpec) GetImageMounts() []string {
+	if x != nil {
+		return x.ImageMounts
+	}
+	return nil
+}
+
+func (x *JobSpec) GetImageNetwork() string {
+	if x != nil {
+		return x.ImageNetwork
+	}
+	return ""
+}
+
+func (x *JobSpec) GetImagePrivileged() bool {
+	if x != nil {
+		return x.ImagePrivileged
+	}
+	return false
+}
+
 type RoleSpec struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Name       string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -528,7 +570,9 @@ type RoleSpec struct {
 	// decide.
 	Processes int32 `protobuf:"varint,12,opt,name=processes,proto3" json:"processes,omitempty"`
 	// The command is a launcher that starts these processes itself.
-	Launcher      bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	Launcher bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	// The container image in which the role's tasks run; empty means JobSpec.image.
+	Image         string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -652,6 +696,13 @@ func (x *RoleSpec) GetLauncher() bool {
 		return x.Launcher
 	}
 	return false
+}
+
+func (x *RoleSpec) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
 }
 
 type CheckpointSpec struct {
@@ -4872,7 +4923,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xdf\x06\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\x8d\b\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -4902,11 +4953,16 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vhistory_url\x18\x17 \x01(\tR\n" +
 	"historyUrl\x12\x1d\n" +
 	"\n" +
-	"notify_url\x18\x18 \x01(\tR\tnotifyUrl\x1a6\n" +
+	"notify_url\x18\x18 \x01(\tR\tnotifyUrl\x12\x14\n" +
+	"\x05image\x18( \x01(\tR\x05image\x12#\n" +
+	"\rimage_runtime\x18) \x01(\tR\fimageRuntime\x12!\n" +
+	"\fimage_mounts\x18* \x03(\tR\vimageMounts\x12#\n" +
+	"\rimage_network\x18+ \x01(\tR\fimageNetwork\x12)\n" +
+	"\x10image_privileged\x18, \x01(\bR\x0fimagePrivileged\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_stop_grace_ms\"\x86\x03\n" +
+	"\x0e_stop_grace_ms\"\x9c\x03\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -4923,7 +4979,8 @@ const file_holdfast_proto_rawDesc = "" +
 	" \x01(\x03R\vmemoryMaxMb\x12\x1b\n" +
 	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\x12\x1c\n" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
-	"\blauncher\x18\r \x01(\bR\blauncher\"\xa1\x01\n" +
+	"\blauncher\x18\r \x01(\bR\blauncher\x12\x14\n" +
+	"\x05image\x18( \x01(\tR\x05image\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strconv"
 
+	pb "google.golang.org/protobuf/proto"
+
 	"holdfast/proto"
 )
 
@@ -48,8 +50,8 @@ func addRayHead(spec *proto.JobSpec) {
 	if hasRole(spec, rayHead) {
 		return
 	}
-	like := spec.Roles[0]
-	head := &proto.RoleSpec{Name: rayHead, Count: 1, MemoryMb: like.MemoryMb, Vcores: like.Vcores, MemoryMaxMb: like.MemoryMaxMb}
+	head := pb.Clone(spec.Roles[0]).(*proto.RoleSpec)
+	head.Name, head.Count, head.Min, head.Gpus, head.Processes, head.Command = rayHead, 1, 0, 0, 0, nil
 	spec.Roles = append([]*proto.RoleSpec{head}, spec.Roles...)
 }
 

@@ -25,6 +25,7 @@ const either = proto.CompletionRule_COMPLETION_RULE_EITHER
 func TestRolesOfRay(t *testing.T) {
 	job := spec("ray", "tensorboard", 1, "worker", 3)
 	job.Roles[0].MemoryMb, job.Roles[0].Vcores, job.Roles[0].Gpus = 1000, 3, 1
+	job.Roles[0].Image = "ours/ray"
 	job.Roles[1].Min = 2
 	if err := runtime.Complete(job); err != nil {
 		t.Fatal(err)
@@ -33,7 +34,7 @@ func TestRolesOfRay(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := job.Roles[0]
-	if head.Name != "head" || head.Count != 1 || head.MemoryMb != 1000 || head.Vcores != 3 || head.Gpus != 0 || len(job.Roles) != 3 {
+	if head.Name != "head" || head.Count != 1 || head.MemoryMb != 1000 || head.Vcores != 3 || head.Image != "ours/ray" || head.Gpus != 0 || len(job.Roles) != 3 {
 		t.Errorf("the head that was added is %v", head)
 	}
 	for i, want := range []proto.CompletionRule{required, optional, either} {

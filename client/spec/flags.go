@@ -135,7 +135,7 @@ type Group struct {
 // a role called ROLE.
 func (f *Flags) Groups() []Group {
 	var groups []Group
-	for _, heading := range []string{groupRoles, groupProgram, groupLosses, groupCluster} {
+	for _, heading := range []string{groupRoles, groupProgram, groupLosses, groupCluster, groupImage} {
 		set := pflag.NewFlagSet(heading, pflag.ContinueOnError)
 		set.SortFlags = false
 		if heading == groupRoles {

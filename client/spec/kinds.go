@@ -6,9 +6,11 @@ import (
 	"math"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -54,6 +56,30 @@ func text(p *string, placeholder string) kind {
 func choice(p *string, known []string) kind {
 	k := text(p, "NAME")
 	k.complete = cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)
+	return k
+}
+
+// oneOf is a choice that must be one of the known values.
+func oneOf(p *string, known []string) kind {
+	k := choice(p, known)
+	k.check = func() error {
+		if *p != "" && !slices.Contains(known, *p) {
+			return fmt.Errorf("write %s", alternatives(known))
+		}
+		return nil
+	}
+	return k
+}
+
+// image is the name of a container image, as its runtime spells it.
+func image(p *string) kind {
+	k := text(p, "IMAGE")
+	k.check = func() error {
+		if strings.ContainsFunc(*p, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) || strings.HasPrefix(*p, "-") {
+			return errors.New("write REGISTRY/NAME:TAG, or what the runtime calls the image")
+		}
+		return nil
+	}
 	return k
 }
 
