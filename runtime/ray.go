@@ -71,7 +71,7 @@ func checkRay(spec *proto.JobSpec) error {
 		case r.Name == rayHead && r.Count > 1:
 			return fmt.Errorf("a cluster of Ray has one head, and the job has %d; the others are workers: use --head 1 --worker N", r.Count)
 		case !observer && r.Processes > 1:
-			return fmt.Errorf("Ray starts the processes of a %s itself, as many as it has vcores; leave --%s-processes out, or use --%s-vcores %d", r.Name, r.Name, r.Name, r.Processes)
+			return fmt.Errorf("the processes of a %s are started by Ray itself, as many as it has vcores; leave --%s-processes out, or use --%s-vcores %d", r.Name, r.Name, r.Name, r.Processes)
 		case r.Name != rayHead && !observer && len(r.Command) > 0:
 			return fmt.Errorf("the role %s has a command of its own, and only the head of a cluster of Ray runs one; leave it out", r.Name)
 		}
