@@ -270,7 +270,7 @@ type JobSpec struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Queue       string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`                                                                       // YARN only; empty means the queue "default"
-	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm or none
+	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm, ray or none
 	User        string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`                                                                         // who submitted the job
 	Roles       []*RoleSpec            `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`                                                                       // in the order in which the user named them
 	Command     []string               `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"`                                                                   // with placeholders; overridden by RoleSpec.command
@@ -315,10 +315,17 @@ type JobSpec struct {
 	// Regular expressions of Java for names of files in containers' log directories: those
 	// that YARN collects after the end of the job, and those of them that it does not. Empty:
 	// all, and none.
-	LogInclude    string `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
-	LogExclude    string `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LogInclude string `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
+	LogExclude string `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
+	// YARN only: the container image in which the AM and the tasks of roles without an image
+	// of their own run; empty means on the host. The other settings are for roles' images, too.
+	Image           string   `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
+	ImageRuntime    string   `protobuf:"bytes,41,opt,name=image_runtime,json=imageRuntime,proto3" json:"image_runtime,omitempty"` // docker or runc; empty means docker
+	ImageMounts     []string `protobuf:"bytes,42,rep,name=image_mounts,json=imageMounts,proto3" json:"image_mounts,omitempty"`    // SOURCE:DESTINATION:MODE
+	ImageNetwork    string   `protobuf:"bytes,43,opt,name=image_network,json=imageNetwork,proto3" json:"image_network,omitempty"` // empty means the node's default
+	ImagePrivileged bool     `protobuf:"varint,44,opt,name=image_privileged,json=imagePrivileged,proto3" json:"image_privileged,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -568,6 +575,41 @@ func (x *JobSpec) GetLogExclude() string {
 	return ""
 }
 
+func (x *JobSpec) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *JobSpec) GetImageRuntime() string {
+	if x != nil {
+		return x.ImageRuntime
+	}
+	return ""
+}
+
+func (x *JobSpec) GetImageMounts() []string {
+	if x != nil {
+		return x.ImageMounts
+	}
+	return nil
+}
+
+func (x *JobSpec) GetImageNetwork() string {
+	if x != nil {
+		return x.ImageNetwork
+	}
+	return ""
+}
+
+func (x *JobSpec) GetImagePrivileged() bool {
+	if x != nil {
+		return x.ImagePrivileged
+	}
+	return false
+}
+
 type RoleSpec struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Name       string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -589,8 +631,10 @@ type RoleSpec struct {
 	// decide.
 	Processes int32 `protobuf:"varint,12,opt,name=processes,proto3" json:"processes,omitempty"`
 	// The command is a launcher that starts these processes itself.
-	Launcher      bool   `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
-	NodeLabel     string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
+	Launcher  bool   `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	NodeLabel string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
+	// The container image in which the role's tasks run; empty means JobSpec.image.
+	Image         string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -719,6 +763,13 @@ func (x *RoleSpec) GetLauncher() bool {
 func (x *RoleSpec) GetNodeLabel() string {
 	if x != nil {
 		return x.NodeLabel
+	}
+	return ""
+}
+
+func (x *RoleSpec) GetImage() string {
+	if x != nil {
+		return x.Image
 	}
 	return ""
 }
@@ -4941,7 +4992,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xb3\b\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xe1\t\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -4982,11 +5033,16 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vlog_include\x18\x1e \x01(\tR\n" +
 	"logInclude\x12\x1f\n" +
 	"\vlog_exclude\x18\x1f \x01(\tR\n" +
-	"logExclude\x1a6\n" +
+	"logExclude\x12\x14\n" +
+	"\x05image\x18( \x01(\tR\x05image\x12#\n" +
+	"\rimage_runtime\x18) \x01(\tR\fimageRuntime\x12!\n" +
+	"\fimage_mounts\x18* \x03(\tR\vimageMounts\x12#\n" +
+	"\rimage_network\x18+ \x01(\tR\fimageNetwork\x12)\n" +
+	"\x10image_privileged\x18, \x01(\bR\x0fimagePrivileged\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_stop_grace_ms\"\xa5\x03\n" +
+	"\x0e_stop_grace_ms\"\xbb\x03\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5005,7 +5061,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
 	"\blauncher\x18\r \x01(\bR\blauncher\x12\x1d\n" +
 	"\n" +
-	"node_label\x18\x0e \x01(\tR\tnodeLabel\"\xa1\x01\n" +
+	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x14\n" +
+	"\x05image\x18( \x01(\tR\x05image\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +

@@ -103,6 +103,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	}
 	wrong = append(wrong, checkSpares(spec)...)
 	wrong = append(wrong, checkEnv(spec.Env)...)
+	wrong = append(wrong, checkImages(spec)...)
 	wrong = append(wrong, completeCheckpoints(spec)...)
 	if len(wrong) > 0 {
 		return nil, joinErrors("the job cannot be run as it is described:", wrong)
@@ -111,6 +112,19 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		return nil, client.Usagef("%w", err)
 	}
 	return spec, nil
+}
+
+// checkImages checks the settings of container images together.
+func checkImages(spec *proto.JobSpec) []error {
+	var wrong []error
+	used := spec.Image != "" || slices.ContainsFunc(spec.Roles, func(r *proto.RoleSpec) bool { return r.Image != "" })
+	if !used && (spec.ImageRuntime != "" || len(spec.ImageMounts) > 0 || spec.ImageNetwork != "" || spec.ImagePrivileged) {
+		wrong = append(wrong, client.Usagef("--image-runtime, --image-mounts, --image-network and --image-privileged are about an image, and the job has none: name one with --image"))
+	}
+	if spec.ImageRuntime == "runc" && spec.ImageNetwork != "" {
+		wrong = append(wrong, client.Usagef("--image-network is Docker's, and --image-runtime is runc, which knows no networks: leave one of them out"))
+	}
+	return wrong
 }
 
 // checkRole checks the options of a role, each and together.

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
 
 // KnownRoles are the roles that have flags without being named by --role.
-var KnownRoles = []string{"ps", "worker", "chief", "evaluator", "tensorboard"}
+var KnownRoles = []string{"ps", "worker", "chief", "head", "evaluator", "tensorboard"}
 
 // maxCount bounds the numbers of tasks, restarts and the like.
 const maxCount = 10000
@@ -29,6 +30,7 @@ const (
 	groupProgram = "Program and files"
 	groupLosses  = "Losses and time limits"
 	groupCluster = "Cluster and identity"
+	groupImage   = "Container images"
 )
 
 // jobOptions are the options of a job, in the order of YAML output.
@@ -142,6 +144,26 @@ var jobOptions = []option[Draft]{
 		doc:  "keep no warm interpreters: [frameworks.md](frameworks.md#warm-interpreters)",
 		kind: func(d *Draft) kind { return boolean(&d.Job.Cold) },
 	}, {
+		name: "image", group: groupImage, clusterOnly: true, help: "container image for tasks and application master",
+		doc:  "the container image in which YARN runs the tasks and the application master: [clusters.md](clusters.md#images). Default: none, they run on the nodes themselves",
+		kind: func(d *Draft) kind { return image(&d.Job.Image) },
+	}, {
+		name: "image-runtime", group: groupImage, clusterOnly: true, help: alternatives(yarn.Runtimes) + " (default " + yarn.Runtimes[0] + ")",
+		doc:  "the NodeManagers' runtime for images: " + alternatives(yarn.Runtimes) + ". Default: `" + yarn.Runtimes[0] + "`",
+		kind: func(d *Draft) kind { return oneOf(&d.Job.ImageRuntime, yarn.Runtimes) },
+	}, {
+		name: "image-mounts", group: groupImage, clusterOnly: true, help: "what of the node is mounted into images",
+		doc:  "what of the node is mounted into images: its path, that in the image, and `ro` or `rw`. `ro` where it is left out. Nodes have lists of what they allow",
+		kind: func(d *Draft) kind { return mounts(&d.Job.ImageMounts) },
+	}, {
+		name: "image-network", group: groupImage, clusterOnly: true, help: "Docker's network for images",
+		doc:  "Docker's network for images. Default: that of the nodes, most often `host`. Tasks are reached at their node's address, so others will seldom do. Only with `docker`",
+		kind: func(d *Draft) kind { return text(&d.Job.ImageNetwork, "NAME") },
+	}, {
+		name: "image-privileged", group: groupImage, clusterOnly: true, help: "all devices and capabilities for images",
+		doc:  "privileged containers, with all devices and capabilities, where the nodes allow the user these. It is one way to the mounts of checkpoints: [clusters.md](clusters.md#images)",
+		kind: func(d *Draft) kind { return boolean(&d.Job.ImagePrivileged) },
+	}, {
 		name: "principal", group: groupCluster, clusterOnly: true, help: "act as this Kerberos principal, with --keytab",
 		doc:  "act as this Kerberos principal, and go on for longer than tokens last: [clusters.md](clusters.md#with-kerberos)",
 		kind: func(d *Draft) kind { return text(&d.Principal, "PRINCIPAL") },
@@ -209,6 +231,10 @@ var roleOptions = []option[proto.RoleSpec]{
 		kind: func(r *proto.RoleSpec) kind {
 			return optional(milliseconds(&r.FinishMs, 0, 0), func() bool { return r.FinishMs == unset })
 		},
+	}, {
+		name: "image", group: groupRoles, clusterOnly: true, help: "container image for the role's tasks",
+		doc:  "the container image of the role's tasks. Default: `--image`",
+		kind: func(r *proto.RoleSpec) kind { return image(&r.Image) },
 	}, {
 		key:  "command",
 		kind: func(r *proto.RoleSpec) kind { return command(&r.Command) },

@@ -162,7 +162,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 			Environment: environment,
 			Credentials: credentials,
 			ViewACL:     spec.ViewAcl, ModifyACL: spec.ModifyAcl,
-		},
+		}.In(yarn.ImageOf(spec.Image, spec)),
 		Agents: append([]yarn.LocalResource{binary}, archives...),
 	})
 	if err != nil {
