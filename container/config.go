@@ -50,6 +50,11 @@ type Config struct {
 	// from others (package nodump) after the sandbox's start and before the task's.
 	OwnProcess bool
 
+	// Image is the container image in which this process runs; empty: in none.
+	Image string
+	// Unfit is why no task may run in this container; nil: one may.
+	Unfit error
+
 	// GPUs is where GPUs are looked for; nil: on this node.
 	GPUs *gpu.Node
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/container/failure"
 	"holdfast/container/gpu"
 	"holdfast/container/master"
 	"holdfast/container/peers"
@@ -50,6 +51,9 @@ func newTask(cfg Config, s *stage.Stage, assign *proto.Assign, lease *master.Lea
 
 // prepare prepares everything for attempts. close must be called, after a failure, too.
 func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) (err error) {
+	if cfg.Unfit != nil {
+		return failure.Node(cfg.Unfit)
+	}
 	assign := t.assign
 	if t.peers, err = peers.New(assign); err != nil {
 		return err
@@ -132,6 +136,9 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 	unmounted, err := t.checkpoints.Place(ctx, t.Stage, box, specs, stage.CheckpointOptions{
 		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.Err, OnCommit: commits.Add, OnEvents: t.events.Write, Alone: t.assign.Spec.GetLocal(), Log: t.log,
 	})
+	if err != nil && unmounted != nil && cfg.Image != "" {
+		return failure.Node(fmt.Errorf("%w. The task runs in the image %s, where /dev/fuse and the capability SYS_ADMIN have to be given to it: by --image-privileged, or by the nodes' Docker (docs/clusters.md, Images)", err, cfg.Image))
+	}
 	if err != nil {
 		return err
 	}

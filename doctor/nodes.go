@@ -30,8 +30,8 @@ const (
 )
 
 // DiagnoseNodes looks at the cluster's nodes, or at those that are named, by a
-// short container on each. exe is this binary.
-func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string) ([]check.Finding, error) {
+// short container on each, in an image if that has a name. exe is this binary.
+func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string, image yarn.Image) ([]check.Finding, error) {
 	c, err := cluster.Connect()
 	if err != nil {
 		return nil, err
@@ -64,13 +64,13 @@ func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string) ([]ch
 	if err := store.MkdirAll(ctx, home, dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := submitCheck(ctx, c, id, queue, home.URI()+"/"+dir, hosts, binary); err != nil {
+	if err := submitCheck(ctx, c, id, queue, home.URI()+"/"+dir, hosts, image, binary); err != nil {
 		return nil, err
 	}
 	return awaitCheck(ctx, c, id, home, path.Join(dir, nodecheck.Result))
 }
 
-func submitCheck(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, queue, uri string, hosts []string, binary yarn.LocalResource) error {
+func submitCheck(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, queue, uri string, hosts []string, image yarn.Image, binary yarn.LocalResource) error {
 	credentials, err := submit.SharedCredentials(ctx, c, &proto.JobSpec{})
 	if err != nil {
 		return err
@@ -81,6 +81,7 @@ func submitCheck(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID,
 			Resources: []yarn.LocalResource{binary}, Command: nodecheck.MasterCommand, Credentials: credentials,
 			Environment: map[string]string{
 				nodecheck.EnvDirectory: uri, nodecheck.EnvNodes: strings.Join(hosts, ","), nodecheck.EnvUser: c.User,
+				nodecheck.EnvImage: image.Name, nodecheck.EnvRuntime: image.Runtime,
 			},
 		},
 		Agents: []yarn.LocalResource{binary},

@@ -56,3 +56,18 @@ func TestTranscriptsOfSpares(t *testing.T) {
 		})
 	}
 }
+
+// TestASpareTakesNoTaskOfAnotherImage: a spare runs in the job's image, and a task whose
+// role has one of its own gets a new container.
+func TestASpareTakesNoTaskOfAnotherImage(t *testing.T) {
+	for _, image := range []string{"", "me/ps"} {
+		roles := psAndWorkers(1, 1)
+		roles[0].Image = image
+		p := playWith(t, roles, 3, 1, core.Limits{})
+		p.step(core.Begin{})
+		p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
+		if k := p.named("ps-0"); (k.Container == "c3") != (image == "") {
+			t.Errorf("with the image %q, the task is in %s", image, k.Container)
+		}
+	}
+}

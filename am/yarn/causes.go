@@ -10,7 +10,7 @@ import (
 
 // Exit statuses that YARN defines (ContainerExitStatus). Others are the process's exit code.
 const (
-	exitInvalid            = -1000
+	exitInvalid            = hadoop.ExitInvalid
 	exitAborted            = -100
 	exitDisksFailed        = -101
 	exitPreempted          = -102

@@ -112,6 +112,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 			continue
 		}
 		s.allocatedAt, s.asksChangedAt = now, now
+		h.role = ask.Role
 		d.events.Put(core.Allocated{Request: ask.Request, Container: h.name, Node: c.Node.Host})
 	}
 	s.table.answered()
@@ -146,6 +147,9 @@ func (d *Driver) end(h *held, c hadoop.Completed) {
 		return
 	}
 	e := core.ContainerEnded{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: reason(c.Diagnostics)}
+	if image := imageName(d.cfg.Spec, h.role); image != "" && c.Exit == exitInvalid && e.Diagnostics == "" {
+		e.Diagnostics = fmt.Sprintf("the NodeManager of %s did not start the image %s, and only its log says why: see that yarn.nodemanager.runtime.linux.allowed-runtimes there names the image's runtime", h.container.Node.Host, image)
+	}
 	// YARN reports a lost node in both cases.
 	if report, sick := d.s.unhealthy[h.container.Node.Host]; sick && e.Cause == core.CauseNodeLost {
 		e.Diagnostics = "its node is unhealthy: " + strings.TrimSpace(report)
@@ -264,7 +268,7 @@ func (d *Driver) afterInspection(r inspection) {
 	if len(pending) == 0 || time.Since(s.allocatedAt) < explainAfter || len(s.table.refusedAsks()) > 0 {
 		return // refused asks have been reported already
 	}
-	r.view.headroom, r.view.hasRoom, r.view.avoided = s.headroom, s.hasRoom, s.table.avoided
+	r.view.headroom, r.view.hasRoom, r.view.avoided, r.view.place = s.headroom, s.hasRoom, s.table.avoided, s.table.place
 	for _, h := range s.held {
 		r.view.held += h.container.Resource.MemoryMB
 	}

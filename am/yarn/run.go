@@ -227,7 +227,17 @@ func (d *Driver) launchOf(h *held) (hadoop.Launch, error) {
 	l.Environment[proto.EnvContainer] = h.name
 	l.Environment[proto.EnvHost] = h.container.Node.Host
 	l.Environment["GOMEMLIMIT"] = agentHeap(h.container.Resource)
-	return l, nil
+	return l.In(hadoop.ImageOf(imageName(d.cfg.Spec, h.role), d.cfg.Spec)), nil
+}
+
+// imageName returns the image for a role's tasks, or, without a role, the job's.
+func imageName(spec *proto.JobSpec, role string) string {
+	for _, r := range spec.GetRoles() {
+		if r.Name == role && r.Image != "" {
+			return r.Image
+		}
+	}
+	return spec.GetImage()
 }
 
 // agentHeap returns an agent's GOMEMLIMIT: half of its container's memory, since the rest

@@ -43,9 +43,10 @@ type state struct {
 type held struct {
 	name             string
 	container        hadoop.Container
-	launching        bool // startContainers is under way
-	launched         bool // startContainers has succeeded
-	released         bool // it is to end
+	role             string // whose image it is launched in; empty: the job's
+	launching        bool   // startContainers is under way
+	launched         bool   // startContainers has succeeded
+	released         bool   // it is to end
 	releaseAt        time.Time
 	releasedAtRM     bool // it was released at the RM
 	endReported      bool // nothing more is to be reported about it

@@ -206,6 +206,9 @@ func MasterFailure(diagnostics string) string {
 			return why + ": " + firstLines(strings.TrimSpace(output), 5)
 		}
 	}
+	if strings.Contains(d, fmt.Sprintf("exitCode: %d", yarn.ExitInvalid)) && !strings.Contains(d, "Exception") {
+		return why + ": the NodeManager did not start it, and only its log says why. Of a job with an image, see that yarn.nodemanager.runtime.linux.allowed-runtimes there names its runtime"
+	}
 	if _, rest, ok := strings.Cut(d, "Diagnostics: "); ok {
 		return why + ": " + firstLines(rest, 3)
 	}

@@ -10,6 +10,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -100,7 +101,9 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	if strings.ContainsAny(spec.Name, "\n\r\x00") || len(spec.Name) > 200 {
 		wrong = append(wrong, client.Usagef("the name %.40q cannot be a job's: it is one line of at most 200 bytes", spec.Name))
 	}
+	wrong = append(wrong, checkSpares(spec)...)
 	wrong = append(wrong, checkEnv(spec.Env)...)
+	wrong = append(wrong, checkImages(spec)...)
 	wrong = append(wrong, completeCheckpoints(spec)...)
 	if len(wrong) > 0 {
 		return nil, joinErrors("the job cannot be run as it is described:", wrong)
@@ -109,6 +112,19 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		return nil, client.Usagef("%w", err)
 	}
 	return spec, nil
+}
+
+// checkImages checks the settings of container images together.
+func checkImages(spec *proto.JobSpec) []error {
+	var wrong []error
+	used := spec.Image != "" || slices.ContainsFunc(spec.Roles, func(r *proto.RoleSpec) bool { return r.Image != "" })
+	if !used && (spec.ImageRuntime != "" || len(spec.ImageMounts) > 0 || spec.ImageNetwork != "" || spec.ImagePrivileged) {
+		wrong = append(wrong, client.Usagef("--image-runtime, --image-mounts, --image-network and --image-privileged are about an image, and the job has none: name one with --image"))
+	}
+	if spec.ImageRuntime == "runc" && spec.ImageNetwork != "" {
+		wrong = append(wrong, client.Usagef("--image-network is Docker's, and --image-runtime is runc, which knows no networks: leave one of them out"))
+	}
+	return wrong
 }
 
 // checkRole checks the options of a role, each and together.
@@ -127,6 +143,19 @@ func checkRole(r *proto.RoleSpec, local bool) []error {
 		wrong = append(wrong, client.Usagef("the memory of the role %s is %d MB and may grow to %d MB: that is less", r.Name, r.MemoryMb, r.MemoryMaxMb))
 	}
 	return wrong
+}
+
+// checkSpares returns an error if spare containers cannot be where any task may be.
+func checkSpares(spec *proto.JobSpec) []error {
+	if spec.Spares == 0 {
+		return nil
+	}
+	for _, r := range spec.Roles {
+		if own, other := cmp.Or(r.NodeLabel, spec.NodeLabel), cmp.Or(spec.Roles[0].NodeLabel, spec.NodeLabel); own != other {
+			return []error{client.Usagef("the roles %s and %s are for nodes with different labels, and a spare container is for any task: leave --spares out, or give all roles one label with --node-label", spec.Roles[0].Name, r.Name)}
+		}
+	}
+	return nil
 }
 
 func checkEnv(env map[string]string) []error {

@@ -6,9 +6,11 @@ import (
 	"math"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -36,6 +38,7 @@ type kind struct {
 	// complete is the shell completion of values; nil if there is none.
 	complete cobra.CompletionFunc
 	repeated bool // set adds to a list
+	secret   bool // values can hold a secret, and messages do not show them
 	// optional means that the zero value differs from an unset field.
 	optional bool
 }
@@ -58,6 +61,30 @@ func choice(p *string, known []string) kind {
 	return k
 }
 
+// oneOf is a choice that must be one of the known values.
+func oneOf(p *string, known []string) kind {
+	k := choice(p, known)
+	k.check = func() error {
+		if *p != "" && !slices.Contains(known, *p) {
+			return fmt.Errorf("write %s", alternatives(known))
+		}
+		return nil
+	}
+	return k
+}
+
+// image is the name of a container image, as its runtime spells it.
+func image(p *string) kind {
+	k := text(p, "IMAGE")
+	k.check = func() error {
+		if strings.ContainsFunc(*p, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) || strings.HasPrefix(*p, "-") {
+			return errors.New("write REGISTRY/NAME:TAG, or what the runtime calls the image")
+		}
+		return nil
+	}
+	return k
+}
+
 // accessList is an access control list in Hadoop's format.
 func accessList(p *string) kind {
 	k := text(p, "USERS[ GROUPS]")
@@ -68,8 +95,12 @@ func accessList(p *string) kind {
 // webAddress is an absolute URL of HTTP, without a query.
 func webAddress(p *string) kind { return httpURL(p, false) }
 
-// webhook is an absolute URL of HTTP, which may have a query.
-func webhook(p *string) kind { return httpURL(p, true) }
+// webhook is an absolute URL of HTTP, which may have a query. Such URLs hold tokens.
+func webhook(p *string) kind {
+	k := httpURL(p, true)
+	k.secret = true
+	return k
+}
 
 func httpURL(p *string, query bool) kind {
 	k := text(p, "URL")
@@ -147,7 +178,6 @@ func number(p *int32, least, most int32) kind {
 // {min: 4, max: 16, multiple: 2}.
 func counts(r *proto.RoleSpec) kind {
 	k := number(&r.Count, 0, maxCount)
-	k.placeholder = "N|MIN..MAX"
 	one := k.set
 	k.set = func(text string) error {
 		least, most, isRange := strings.Cut(text, "..")

@@ -58,6 +58,34 @@ func variables(p *map[string]string) kind {
 	}
 }
 
+// mounts are mounts of container images. A mount without a mode is read-only.
+func mounts(p *[]string) kind {
+	add := func(text string) error {
+		parts := strings.Split(text, ":")
+		if len(parts) == 2 {
+			parts = append(parts, "ro")
+		}
+		if len(parts) != 3 || !path.IsAbs(parts[0]) || !path.IsAbs(parts[1]) || parts[2] != "ro" && parts[2] != "rw" || strings.ContainsAny(text, ", \t\n") {
+			return errors.New("write /ON/THE/NODE:/IN/THE/IMAGE:ro, or :rw")
+		}
+		*p = append(*p, strings.Join(parts, ":"))
+		return nil
+	}
+	return kind{
+		placeholder: "PATH:PATH[:MODE],...", repeated: true,
+		set: func(text string) error {
+			for _, m := range strings.Split(text, ",") {
+				if err := add(m); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		decode: func(n *yaml.Node) error { return eachItem(n, "image-mounts", add) },
+		encode: func() any { return *p },
+	}
+}
+
 // inputs are files or archives.
 func inputs(d *Draft, archive bool) kind {
 	what, placeholder, extensions := "files", "PATH,...", []cobra.Completion(nil)

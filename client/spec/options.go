@@ -1,15 +1,17 @@
 package spec
 
 import (
+	"math"
 	"strings"
 	"time"
 
+	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
 
 // KnownRoles are the roles that have flags without being named by --role.
-var KnownRoles = []string{"ps", "worker", "chief", "evaluator", "tensorboard"}
+var KnownRoles = []string{"ps", "worker", "chief", "head", "evaluator", "tensorboard"}
 
 // maxCount bounds the numbers of tasks, restarts and the like.
 const maxCount = 10000
@@ -28,6 +30,7 @@ const (
 	groupProgram = "Program and files"
 	groupLosses  = "Losses and time limits"
 	groupCluster = "Cluster and identity"
+	groupImage   = "Container images"
 )
 
 // jobOptions are the options of a job, in the order of YAML output.
@@ -40,6 +43,34 @@ var jobOptions = []option[Draft]{
 		name: "queue", group: groupCluster, help: "YARN's queue (default \"default\")",
 		doc:  "YARN's queue. Default: `default`",
 		kind: func(d *Draft) kind { return text(&d.Job.Queue, "QUEUE") },
+	}, {
+		name: "node-label", group: groupCluster, clusterOnly: true, help: "the nodes' label (YARN's partition) for all containers",
+		doc:  "the label of the nodes (YARN's partition) on which the job runs, its application master included: [clusters.md](clusters.md#node-labels). Default: that of the queue",
+		kind: func(d *Draft) kind { return nodeLabel(&d.Job.NodeLabel) },
+	}, {
+		name: "tags", group: groupCluster, clusterOnly: true, help: "YARN's tags, to find the job by",
+		doc:  "words by which YARN's users find the job (`yarn application -list -appTags`), in lower case",
+		kind: func(d *Draft) kind { return words(&d.Job.Tags, "TAG,...", strings.ToLower, checkTag) },
+	}, {
+		name: "priority", group: groupCluster, clusterOnly: true, help: "in its queue, the greater goes first",
+		doc:  "the job's priority in its queue: the greater goes first. The scheduler lowers it to what the queue allows the user. Default: that of the queue",
+		kind: func(d *Draft) kind { return number(&d.Job.Priority, 0, math.MaxInt32) },
+	}, {
+		name: "lifetime", group: groupCluster, clusterOnly: true, help: "YARN ends the job after so long",
+		doc:  "how long the job may take, from its submission: then YARN kills it, in a minute or so. A queue may set a limit of its own, which holds for longer ones. Default: no limit of its own",
+		kind: func(d *Draft) kind { return milliseconds(&d.Job.LifetimeMs, time.Second, 0) },
+	}, {
+		name: "reservation", group: groupCluster, clusterOnly: true, help: "YARN's reservation, as reservation_1700000000000_0001",
+		doc:  "the id of a reservation of YARN's whose resources the job uses, as `reservation_1700000000000_0001`",
+		kind: func(d *Draft) kind { return reservation(&d.Job.Reservation) },
+	}, {
+		name: "log-include", group: groupCluster, clusterOnly: true, help: "log files that YARN collects (default: all)",
+		doc:  "which files of containers' log directories YARN collects when the job has ended: a regular expression of Java's for their names. Default: all. What tasks print is kept in the job's directory, too, whatever stands here",
+		kind: func(d *Draft) kind { return text(&d.Job.LogInclude, "REGEXP") },
+	}, {
+		name: "log-exclude", group: groupCluster, clusterOnly: true, help: "log files that YARN does not collect",
+		doc:  "which of them it does not collect",
+		kind: func(d *Draft) kind { return text(&d.Job.LogExclude, "REGEXP") },
 	}, {
 		name: "framework", group: groupProgram, help: frameworks,
 		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`, `lightgbm`) or its script imports, which is told; else `none`. What it brings: [frameworks.md](frameworks.md)",
@@ -106,7 +137,7 @@ var jobOptions = []option[Draft]{
 		},
 	}, {
 		name: "elastic-grow", group: groupLosses, help: "when tasks join that were missing: checkpoint, or a DURATION",
-		doc:  "when tasks join that the job [was without](elastic.md): `checkpoint`, as soon as the next one is complete, or so long after it began to work without them. At most once in five minutes. Default: `checkpoint`",
+		doc: "when tasks join that the job [was without](elastic.md): `checkpoint`, as soon as the next one is complete, or so long after it began to work without them. At most once in five minutes. Default: `checkpoint`",
 		kind: func(d *Draft) kind {
 			return optional(growth(&d.Job.ElasticGrowMs), func() bool { return d.Job.ElasticGrowMs == 0 })
 		},
@@ -126,6 +157,26 @@ var jobOptions = []option[Draft]{
 		name: "no-warm", group: groupLosses, help: "keep no interpreters that have imported the framework",
 		doc:  "keep no warm interpreters: [frameworks.md](frameworks.md#warm-interpreters)",
 		kind: func(d *Draft) kind { return boolean(&d.Job.Cold) },
+	}, {
+		name: "image", group: groupImage, clusterOnly: true, help: "container image for tasks and application master",
+		doc:  "the container image in which YARN runs the tasks and the application master: [clusters.md](clusters.md#images). Default: none, they run on the nodes themselves",
+		kind: func(d *Draft) kind { return image(&d.Job.Image) },
+	}, {
+		name: "image-runtime", group: groupImage, clusterOnly: true, help: alternatives(yarn.Runtimes) + " (default " + yarn.Runtimes[0] + ")",
+		doc:  "the NodeManagers' runtime for images: " + alternatives(yarn.Runtimes) + ". Default: `" + yarn.Runtimes[0] + "`",
+		kind: func(d *Draft) kind { return oneOf(&d.Job.ImageRuntime, yarn.Runtimes) },
+	}, {
+		name: "image-mounts", group: groupImage, clusterOnly: true, help: "what of the node is mounted into images",
+		doc:  "what of the node is mounted into images: its path, that in the image, and `ro` or `rw`. `ro` where it is left out. Nodes have lists of what they allow",
+		kind: func(d *Draft) kind { return mounts(&d.Job.ImageMounts) },
+	}, {
+		name: "image-network", group: groupImage, clusterOnly: true, help: "Docker's network for images",
+		doc:  "Docker's network for images. Default: that of the nodes, most often `host`. Tasks are reached at their node's address, so others will seldom do. Only with `docker`",
+		kind: func(d *Draft) kind { return text(&d.Job.ImageNetwork, "NAME") },
+	}, {
+		name: "image-privileged", group: groupImage, clusterOnly: true, help: "all devices and capabilities for images",
+		doc:  "privileged containers, with all devices and capabilities, where the nodes allow the user these. It is one way to the mounts of checkpoints: [clusters.md](clusters.md#images)",
+		kind: func(d *Draft) kind { return boolean(&d.Job.ImagePrivileged) },
 	}, {
 		name: "principal", group: groupCluster, clusterOnly: true, help: "act as this Kerberos principal, with --keytab",
 		doc:  "act as this Kerberos principal, and go on for longer than tokens last: [clusters.md](clusters.md#with-kerberos)",
@@ -185,6 +236,10 @@ var roleOptions = []option[proto.RoleSpec]{
 		doc:  "GPUs of a task, which no other task of its node uses: [frameworks.md](frameworks.md#gpus)",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, maxCount) },
 	}, {
+		name: "node-label", group: groupRoles, clusterOnly: true, help: "the nodes' label for a role",
+		doc:  "the label of the nodes for the role. Default: that of the job",
+		kind: func(r *proto.RoleSpec) kind { return nodeLabel(&r.NodeLabel) },
+	}, {
 		name: "processes", group: groupRoles, help: "processes of a task (pytorch: default one a GPU)",
 		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch` and `xgboost` one for each GPU, else 1",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Processes, 0, maxCount) },
@@ -194,6 +249,10 @@ var roleOptions = []option[proto.RoleSpec]{
 		kind: func(r *proto.RoleSpec) kind {
 			return optional(milliseconds(&r.FinishMs, 0, 0), func() bool { return r.FinishMs == unset })
 		},
+	}, {
+		name: "image", group: groupRoles, clusterOnly: true, help: "container image for the role's tasks",
+		doc:  "the container image of the role's tasks. Default: `--image`",
+		kind: func(r *proto.RoleSpec) kind { return image(&r.Image) },
 	}, {
 		key:  "command",
 		kind: func(r *proto.RoleSpec) kind { return command(&r.Command) },

@@ -21,11 +21,18 @@ func TestWhatIsPrintedIsRead(t *testing.T) {
 	write(t, filepath.Join(dir, "job.yaml"), `
 name: "null"
 queue: q
+node-label: cpu
+tags: [one, "two, three"]
+priority: 4
+lifetime: 26h
+reservation: reservation_1700000000000_0001
+log-include: "agent.*"
+log-exclude: ".*err"
 framework: tensorflow
 roles:
   reader: {count: 2, command: [python, "a b.py", "x: y\n# z", "{index}"]}
   evaluator: {count: 1, finish: 1m}
-  worker: {count: {min: 2, max: 4, multiple: 2}, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [sh, -c, "\nfor s in 1; do\n\td=$s\n\techo '{a: '$s'}' > $d || exit 1\n\trm x\ndone"]}
+  worker: {count: {min: 2, max: 4, multiple: 2}, node-label: cpu, image: me/worker, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [sh, -c, "\nfor s in 1; do\n\td=$s\n\techo '{a: '$s'}' > $d || exit 1\n\trm x\ndone"]}
   ps: 1
 command: [sh, -c, "echo '{task}'; exit 0"]
 env: {A: "3", B: "", C: "true", D: "x=y", E: "one\n  two: 2\n\tthree"}
@@ -46,6 +53,11 @@ principal: me@X
 keytab: me.keytab
 view-acl: "a,b c"
 modify-acl: "*"
+image: registry.example:5000/me/tf:2.16
+image-runtime: docker
+image-mounts: ["/etc/passwd:/etc/passwd", "/data:/in:rw"]
+image-network: host
+image-privileged: true
 history-url: https://history/jobs
 notify: https://hooks/in?token=x
 `)
@@ -100,7 +112,7 @@ notify: https://hooks/in?token=x
 	}
 	// The flags' form of a job is as good.
 	cmd := &cobra.Command{Use: "run"}
-	flags := spec.AddFlags(cmd, nil)
+	flags := spec.AddFlags(cmd, nil, nil)
 	if err := cmd.ParseFlags([]string{"--worker", "2", "--worker-memory", "300m", "--", "true"}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"holdfast/client"
 	"holdfast/container"
 	"holdfast/internal/hadoop/token"
+	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
 
@@ -76,8 +77,8 @@ func runAgent(ctx context.Context) error {
 			}
 			return fresh()
 		},
-		OwnProcess: true,
-		WorkDir:    dir, LogDir: dir, OwnLog: ownLog, TmpDir: filepath.Join(dir, "tmp"),
+		OwnProcess: true, Image: hadoop.AskedImage(), Unfit: hadoop.CheckImage(),
+		WorkDir: dir, LogDir: dir, OwnLog: ownLog, TmpDir: filepath.Join(dir, "tmp"),
 		Log: logrus.WithFields(logrus.Fields{"app": os.Getenv(proto.EnvJob), "container": name}),
 	})
 	if ctx.Err() != nil { // by a signal only

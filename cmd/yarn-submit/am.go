@@ -116,6 +116,9 @@ func runAM(ctx context.Context, isLocal bool) (err error) {
 			return fmt.Errorf("finding out which attempt of the application this is: %w", err)
 		}
 		attempt = int(c.Attempt.Number)
+		if err := hadoop.CheckImage(); err != nil {
+			return err
+		}
 	}
 	tokens, err := tokenRefresher(ctx, s, attempt)
 	if err != nil {

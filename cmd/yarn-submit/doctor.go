@@ -3,11 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
 	"holdfast/doctor"
+	"holdfast/internal/hadoop/yarn"
 )
 
 type doctorOptions struct {
@@ -15,6 +18,7 @@ type doctorOptions struct {
 	cluster bool
 	nodes   []string
 	queue   string
+	image   yarn.Image
 }
 
 func newDoctorCommand() *cobra.Command {
@@ -33,6 +37,8 @@ says what jobs can do there.`,
 	cmd.Flags().BoolVar(&o.cluster, "cluster", false, "look at every node, too")
 	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, "look at these `HOSTS`, as YARN names them, separated by commas")
 	cmd.Flags().StringVar(&o.queue, "queue", "", "YARN's `QUEUE` for that (default \"default\")")
+	cmd.Flags().StringVar(&o.image.Name, "image", "", "look at the nodes from within this container `IMAGE`")
+	cmd.Flags().StringVar(&o.image.Runtime, "image-runtime", "", "the `RUNTIME` for it, "+strings.Join(yarn.Runtimes, " or ")+" (default \""+yarn.Runtimes[0]+"\")")
 	o.add(cmd)
 	return cmd
 }
@@ -44,6 +50,12 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 	if o.cluster && len(o.nodes) > 0 {
 		return client.Usagef("--cluster is all nodes and --node some: leave one of them out")
 	}
+	if r := o.image.Runtime; r != "" && !slices.Contains(yarn.Runtimes, r) {
+		return client.Usagef("--image-runtime is %s: write %s", r, strings.Join(yarn.Runtimes, " or "))
+	}
+	if o.image.Name != "" && !o.cluster && len(o.nodes) == 0 {
+		return client.Usagef("--image is for the nodes: add --cluster, or --node HOSTS")
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the program itself: %w", err)
@@ -51,7 +63,7 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 	list := doctor.Diagnose(cmd.Context(), exe)
 	var failed error // of the nodes: what was found here is told all the same
 	if o.cluster || len(o.nodes) > 0 {
-		found, err := doctor.DiagnoseNodes(cmd.Context(), exe, o.queue, o.nodes)
+		found, err := doctor.DiagnoseNodes(cmd.Context(), exe, o.queue, o.nodes, o.image)
 		list, failed = append(list, found...), err
 	}
 	if o.json() {

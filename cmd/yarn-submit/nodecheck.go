@@ -57,6 +57,7 @@ func runDoctorMaster(ctx context.Context) error {
 	return nodecheck.Run(ctx, nodecheck.Config{
 		Conf: c, Credentials: all, Directory: os.Getenv(nodecheck.EnvDirectory), User: os.Getenv(nodecheck.EnvUser),
 		Nodes: nodes, Host: os.Getenv("NM_HOST"), Resources: resources,
+		Image: hadoop.Image{Name: os.Getenv(nodecheck.EnvImage), Runtime: os.Getenv(nodecheck.EnvRuntime)},
 	})
 }
 

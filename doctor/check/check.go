@@ -70,6 +70,14 @@ func Sandbox(ctx context.Context, exe string) []Finding {
 	return list
 }
 
+// Image reports whether a container that was to run in an image does; err says why not.
+func Image(name string, err error) Finding {
+	if err != nil {
+		return bad("image", "%v", err)
+	}
+	return good("image", "containers run in %s; what is said of this node holds in it", name)
+}
+
 // Clock compares this machine's clock with that of a web server, which tells
 // its time in whole seconds.
 func Clock(ctx context.Context, servers []string) Finding {

@@ -13,6 +13,7 @@ import (
 	"holdfast/doctor/check"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/yarn"
 )
 
 // Examine runs in a container: it checks the node that it is on, and writes the
@@ -29,6 +30,9 @@ func Examine(ctx context.Context, exe string, c *conf.Conf, stderr io.Writer) er
 		check.Directory("container's directory", dir),
 		check.Directory("/tmp", "/tmp"),
 		check.Closed(dir),
+	}
+	if name := yarn.AskedImage(); name != "" {
+		found = append(found, check.Image(name, yarn.CheckImage()))
 	}
 	for _, d := range strings.Split(os.Getenv("LOCAL_DIRS"), ",") { // set by every NodeManager
 		if d != "" {

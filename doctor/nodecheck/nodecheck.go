@@ -37,6 +37,10 @@ const (
 	EnvNodes     = "HOLDFAST_NODES"
 	EnvDirectory = "HOLDFAST_DOCTOR_DIRECTORY"
 	EnvUser      = "HOLDFAST_DOCTOR_USER"
+	// EnvImage is the image in which the containers are to run, and EnvRuntime its
+	// runtime; empty: in none.
+	EnvImage   = "HOLDFAST_DOCTOR_IMAGE"
+	EnvRuntime = "HOLDFAST_DOCTOR_RUNTIME"
 	// Result is a file in the check's directory: []check.Finding as JSON.
 	Result   = "findings.json"
 	nodesDir = "nodes"
@@ -64,6 +68,7 @@ type Config struct {
 	User        string             // who submitted
 	Nodes       []string           // hosts; empty: all
 	Host        string             // of the AM
+	Image       yarn.Image         // of the containers
 	Resources   []yarn.LocalResource
 }
 
@@ -220,7 +225,7 @@ func (r *nodeCheck) start(ctx context.Context, c yarn.Container) {
 	failed, err := r.nodes.Start(ctx, c.Node, []yarn.Start{{Container: c, Launch: yarn.Launch{
 		Resources: r.Resources, Command: command, Credentials: own,
 		Environment: map[string]string{EnvDirectory: r.Directory, EnvUser: r.User, "HADOOP_USER_NAME": r.User},
-	}}})
+	}.In(r.Image)}})
 	if err == nil {
 		err = failed[c.ID]
 	}
@@ -243,6 +248,10 @@ func (r *nodeCheck) collect(ctx context.Context, host string, c yarn.Completed) 
 	}
 	var found []check.Finding
 	if json.Unmarshal(text, &found) != nil || len(found) == 0 {
+		if r.Image.Name != "" && c.Exit == yarn.ExitInvalid {
+			r.bad(host, fmt.Sprintf("the NodeManager did not start the image %s, and only its log says why: see that yarn.nodemanager.runtime.linux.allowed-runtimes there names the image's runtime", r.Image.Name))
+			return
+		}
 		r.bad(host, fmt.Sprintf("the container there ended with %d and told nothing: %s", c.Exit, strings.Join(strings.Fields(c.Diagnostics), " ")))
 		return
 	}

@@ -53,6 +53,8 @@ type Traits struct {
 	Steady bool
 	// FixedWorld: as many ranks are needed to go on from a checkpoint as have saved it.
 	FixedWorld bool
+	// PartlySummed: not all of its files have checksums of their own.
+	PartlySummed bool
 	// Spare is the suffix of files that no restore needs; empty if there are none.
 	Spare string
 	// RepairsPointer: where its pointer does not name what can be restored, it is changed

@@ -21,7 +21,7 @@ var rooms = map[string][]string{
 	"client/jobs":              {"client", "client/cluster", "client/terminal", "hdfsckpt/formats", "hdfsckpt/store", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
 	"client/jobs/logs":         {"client", "client/jobs", "hdfsckpt/store", "internal/logtimes", "proto"},
 	"client/localfile":         {},
-	"client/spec":              {"client", "client/localfile", "internal/hadoop/acl", "internal/hadoop/rpc", "proto", "runtime"},
+	"client/spec":              {"client", "client/localfile", "internal/hadoop/acl", "internal/hadoop/rpc", "internal/hadoop/yarn", "proto", "runtime"},
 	"client/submit":            {"client", "client/cluster", "client/jobs", "client/localfile", "hdfsckpt/store", "hdfsckpt/writers", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
 	"client/terminal":          {},
 	"client/ui":                {"am/web", "client", "client/checkpoints", "client/cluster", "client/jobs", "hdfsckpt/inspect", "internal/hadoop/conf", "proto"},

@@ -87,7 +87,7 @@ var mutations = []mutation{
 	return consistent
 `},
 	{"who never heard of its attempt is not told again that it is to go on from what services hold", "containers.go",
-		`, ConsistentServerState: t.run.fromServices})`, `})`},
+		`ConsistentServerState: t.run.fromServices, Absent`, `Absent`},
 	{"an optional task ends the job", "ending.go",
 		`	if t.optional() {
 		j.giveUp`, `	if false {

@@ -56,6 +56,20 @@ var recoveryRules = []rule{
 		pkg:     "container/steer", test: "TestItsOwnPortIsFreeAtOnce",
 	},
 	{
+		promise: "a spare takes no task that belongs into another image",
+		file:    "am/core/spare.go",
+		old:     `(s.task != nil || t.role.Image == "") && `,
+		new:     ``,
+		pkg:     "am/core", test: "TestASpareTakesNoTaskOfAnotherImage",
+	},
+	{
+		promise: "a job whose image a node ignores does not run outside of it",
+		file:    "internal/hadoop/yarn/image.go",
+		old:     `if name == "" || os.Getpid() == 1`,
+		new:     `if true || os.Getpid() == 1`,
+		pkg:     "test/e2e", test: "TestAnImageThatNobodyKnows",
+	},
+	{
 		promise: "XGBoost's tracker stays until all ranks have ended their work",
 		file:    "runtime/python/_holdfast/xgboost.py",
 		old:     `            group.wait_for_others()`,
@@ -68,6 +82,20 @@ var recoveryRules = []rule{
 		old:     `all(params.get(name) is None for name in _MACHINES)`,
 		new:     `True`,
 		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "a node of Ray whose head was lost joins the next one",
+		file:    "runtime/python/_holdfast/ray.py",
+		old:     `while not ray.ended() and not _gone(head):`,
+		new:     `while not ray.ended():`,
+		pkg:     "runtime", test: "TestRayFindsItsCluster",
+	},
+	{
+		promise: "a node of Ray is as large as its container",
+		file:    "runtime/ray.go",
+		old:     `role.MemoryMb << 20 * 3 / 10`,
+		new:     `int64(1) << 40`,
+		pkg:     "runtime", test: "TestCommandsOfRay",
 	},
 	{
 		promise: "device filters that a script sets are left as they are",
@@ -404,8 +432,8 @@ var recoveryRules = []rule{
 	{
 		promise: "a job starts with the least tasks that it needs, and others join",
 		file:    "am/core/start.go",
-		old:     `least(r) >= r.Count || !j.quorum() {`,
-		new:     `r.Count > 0 {`,
+		old:     `if !j.quorum() || j.any`,
+		new:     `if true || j.any`,
 		pkg:     "am/core", test: "TestTranscriptsOfStarts/with-fewer,-and-one-comes-late",
 	},
 	{
@@ -495,8 +523,8 @@ var recoveryRules = []rule{
 	{
 		promise: "a start that is repeated goes on from what parameter servers hold, as the first was to",
 		file:    "am/core/containers.go",
-		old:     `, ConsistentServerState: t.run.fromServices})`,
-		new:     `})`,
+		old:     `ConsistentServerState: t.run.fromServices, Absent`,
+		new:     `Absent`,
 		pkg:     "am/core", test: "TestTranscripts/an-agent-never-heard-that-its-attempt-is-to-go-on-from-what-parameter-servers-hold",
 	},
 	{
@@ -802,6 +830,13 @@ var recoveryRules = []rule{
 		old:     `i.ProgressAfterMs = i.ProgressUnixMs - i.AtUnixMs`,
 		new:     `i.ProgressAfterMs = i.RecoveredAfterMs`,
 		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "containers are asked for in the partition that their role names",
+		file:    "am/yarn/table.go",
+		old:     `Resource: g.resource, Label: g.label, Count:`,
+		new:     `Resource: g.resource, Count:`,
+		pkg:     "am/yarn", test: "TestTableKeepsToPartitions",
 	},
 	{
 		promise: "nobody is told that no node has room before nodes were asked",
