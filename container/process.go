@@ -70,7 +70,11 @@ func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*p
 
 // exit returns how the process ended. lines are the last of its output.
 func (p *process) exit(a *attempt, lines []string) *proto.Exited {
-	e := &proto.Exited{Attempt: a.number, Tail: lines[max(0, len(lines)-tailLines):], AtUnixMs: p.at.UnixMilli(), Stopped: a.stopped() || p.ended}
+	var tail []string
+	for _, line := range lines[max(0, len(lines)-tailLines):] {
+		tail = append(tail, tasklog.WithoutEscapes(line))
+	}
+	e := &proto.Exited{Attempt: a.number, Tail: tail, AtUnixMs: p.at.UnixMilli(), Stopped: a.stopped() || p.ended}
 	status, known := p.Status()
 	switch {
 	case !known:

@@ -270,7 +270,7 @@ type JobSpec struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Queue       string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`                                                                       // YARN only; empty means the queue "default"
-	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm or none
+	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm, ray or none
 	User        string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`                                                                         // who submitted the job
 	Roles       []*RoleSpec            `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`                                                                       // in the order in which the user named them
 	Command     []string               `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"`                                                                   // with placeholders; overridden by RoleSpec.command
@@ -305,6 +305,18 @@ type JobSpec struct {
 	// URL to which the AM posts a Notification when the state of the job changes; empty means
 	// none. It may hold a secret.
 	NotifyUrl string `protobuf:"bytes,24,opt,name=notify_url,json=notifyUrl,proto3" json:"notify_url,omitempty"`
+	// Node label of the containers of the application master and of roles without one of
+	// their own; empty means the default of the queue.
+	NodeLabel   string   `protobuf:"bytes,25,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"`
+	Tags        []string `protobuf:"bytes,26,rep,name=tags,proto3" json:"tags,omitempty"`                                // in lower case
+	Priority    int32    `protobuf:"varint,27,opt,name=priority,proto3" json:"priority,omitempty"`                       // the greater goes first in its queue; 0 means the queue's default
+	LifetimeMs  int64    `protobuf:"varint,28,opt,name=lifetime_ms,json=lifetimeMs,proto3" json:"lifetime_ms,omitempty"` // after which YARN ends the job; 0 means no limit of its own
+	Reservation string   `protobuf:"bytes,29,opt,name=reservation,proto3" json:"reservation,omitempty"`                  // reservation_TIME_NUMBER; empty means none
+	// Regular expressions of Java for names of files in containers' log directories: those
+	// that YARN collects after the end of the job, and those of them that it does not. Empty:
+	// all, and none.
+	LogInclude string `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
+	LogExclude string `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
 	// YARN only: the container image in which the AM and the tasks of roles without an image
 	// of their own run; empty means on the host. The other settings are for roles' images, too.
 	Image           string   `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
@@ -514,6 +526,55 @@ func (x *JobSpec) GetNotifyUrl() string {
 	return ""
 }
 
+func (x *JobSpec) GetNodeLabel() string {
+	if x != nil {
+		return x.NodeLabel
+	}
+	return ""
+}
+
+func (x *JobSpec) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *JobSpec) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *JobSpec) GetLifetimeMs() int64 {
+	if x != nil {
+		return x.LifetimeMs
+	}
+	return 0
+}
+
+func (x *JobSpec) GetReservation() string {
+	if x != nil {
+		return x.Reservation
+	}
+	return ""
+}
+
+func (x *JobSpec) GetLogInclude() string {
+	if x != nil {
+		return x.LogInclude
+	}
+	return ""
+}
+
+func (x *JobSpec) GetLogExclude() string {
+	if x != nil {
+		return x.LogExclude
+	}
+	return ""
+}
+
 func (x *JobSpec) GetImage() string {
 	if x != nil {
 		return x.Image
@@ -570,7 +631,8 @@ type RoleSpec struct {
 	// decide.
 	Processes int32 `protobuf:"varint,12,opt,name=processes,proto3" json:"processes,omitempty"`
 	// The command is a launcher that starts these processes itself.
-	Launcher bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	Launcher  bool   `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	NodeLabel string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
 	// The container image in which the role's tasks run; empty means JobSpec.image.
 	Image         string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -696,6 +758,13 @@ func (x *RoleSpec) GetLauncher() bool {
 		return x.Launcher
 	}
 	return false
+}
+
+func (x *RoleSpec) GetNodeLabel() string {
+	if x != nil {
+		return x.NodeLabel
+	}
+	return ""
 }
 
 func (x *RoleSpec) GetImage() string {
@@ -4923,7 +4992,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\x8d\b\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xe1\t\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -4953,7 +5022,18 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vhistory_url\x18\x17 \x01(\tR\n" +
 	"historyUrl\x12\x1d\n" +
 	"\n" +
-	"notify_url\x18\x18 \x01(\tR\tnotifyUrl\x12\x14\n" +
+	"notify_url\x18\x18 \x01(\tR\tnotifyUrl\x12\x1d\n" +
+	"\n" +
+	"node_label\x18\x19 \x01(\tR\tnodeLabel\x12\x12\n" +
+	"\x04tags\x18\x1a \x03(\tR\x04tags\x12\x1a\n" +
+	"\bpriority\x18\x1b \x01(\x05R\bpriority\x12\x1f\n" +
+	"\vlifetime_ms\x18\x1c \x01(\x03R\n" +
+	"lifetimeMs\x12 \n" +
+	"\vreservation\x18\x1d \x01(\tR\vreservation\x12\x1f\n" +
+	"\vlog_include\x18\x1e \x01(\tR\n" +
+	"logInclude\x12\x1f\n" +
+	"\vlog_exclude\x18\x1f \x01(\tR\n" +
+	"logExclude\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12#\n" +
 	"\rimage_runtime\x18) \x01(\tR\fimageRuntime\x12!\n" +
 	"\fimage_mounts\x18* \x03(\tR\vimageMounts\x12#\n" +
@@ -4962,7 +5042,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_stop_grace_ms\"\x9c\x03\n" +
+	"\x0e_stop_grace_ms\"\xbb\x03\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -4979,7 +5059,9 @@ const file_holdfast_proto_rawDesc = "" +
 	" \x01(\x03R\vmemoryMaxMb\x12\x1b\n" +
 	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\x12\x1c\n" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
-	"\blauncher\x18\r \x01(\bR\blauncher\x12\x14\n" +
+	"\blauncher\x18\r \x01(\bR\blauncher\x12\x1d\n" +
+	"\n" +
+	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +

@@ -77,6 +77,9 @@ func Command(spec *proto.JobSpec, a Attempt) ([]string, map[string]string, error
 	if err != nil {
 		return nil, nil, err
 	}
+	if f := frameworkOf(spec); f.Launch != nil {
+		argv = f.Launch(spec, f.member(spec, a), argv)
+	}
 	for k, v := range spec.Env {
 		env[k] = fill(v, values)
 	}

@@ -17,8 +17,8 @@ import (
 var roleName = regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,30}[a-z0-9])?$`)
 
 // Complete checks the roles of a job against its framework and fills in what
-// the framework decides: what the loss of a task means, and what its end does.
-// Roles without tasks are dropped. A job without a framework gets the one that it implies.
+// the framework decides: roles that it needs, what the loss of a task means, and what its
+// end does. Roles without tasks are dropped. A job without a framework gets the one that it implies.
 func Complete(spec *proto.JobSpec) error {
 	if spec.Framework == "" {
 		spec.Framework, _ = ImpliedFramework(spec)
@@ -33,6 +33,9 @@ func Complete(spec *proto.JobSpec) error {
 	spec.Roles = slices.DeleteFunc(spec.Roles, func(r *proto.RoleSpec) bool { return r.Count == 0 })
 	if len(spec.Roles) == 0 {
 		return errors.New("the job has no tasks; say how many it is to have, for example --worker 1")
+	}
+	if framework.AddRoles != nil {
+		framework.AddRoles(spec)
 	}
 	if n := Count(spec); n > maxTasks {
 		return fmt.Errorf("the job has %d tasks; at most %d can have an address", n, maxTasks)

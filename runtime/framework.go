@@ -14,7 +14,7 @@ import (
 
 // frameworks are all that there are, in the order in which they are offered and
 // consulted. The last one is for programs of any other kind.
-var frameworks = []*Framework{&tensorflow, &pytorch, &jax, &xgboost, &lightgbm, &none}
+var frameworks = []*Framework{&tensorflow, &pytorch, &jax, &xgboost, &lightgbm, &ray, &none}
 
 // Framework is what Holdfast knows about one framework. Except for Name, every
 // field may be empty.
@@ -31,10 +31,11 @@ type Framework struct {
 	Commands      []string
 	LaunchModules []string
 	Imports       []string
-	// Secondary says that scripts which import another framework, too, are that one's:
-	// its library often serves a single process.
-	Secondary bool
+	// Precedence decides whose a script is that imports several: that of the highest.
+	Precedence int
 
+	// AddRoles adds the roles that every job of the framework has.
+	AddRoles func(*proto.JobSpec)
 	// Observers are roles that are no members of the framework's cluster: they
 	// have no rank, and neither their loss nor their end affects the others.
 	// Each has the time for which its tasks may go on after the job has
@@ -52,6 +53,8 @@ type Framework struct {
 	Defaults map[string]string
 	// Env returns the environment variables by which a task finds its peers.
 	Env func(Member) map[string]string
+	// Launch returns the command that an attempt is started with, given the user's.
+	Launch func(spec *proto.JobSpec, m Member, command []string) []string
 	// Placeholders are those that only this framework has.
 	Placeholders func(Member) map[string]string
 	// TensorBoard reports whether TensorBoard has the second port of a task.
@@ -74,6 +77,12 @@ type Framework struct {
 	// Modules are the names of the framework's distributions on PyPI.
 	Modules []string
 }
+
+// The values of Framework.Precedence beside 0.
+const (
+	yields = -1 // its library often serves a single process of another framework's script
+	leads  = 1  // its scripts use others
+)
 
 // Option is an option of a job that one framework has.
 type Option struct {

@@ -69,8 +69,7 @@ func (f *Framework) program(command []string) string {
 var imported = regexp.MustCompile(`(?m)^(?:import[ \t]+([\w., \t]+)|from[ \t]+([\w.]+)[ \t]+import\b)`)
 
 // ImportedFramework returns the framework whose modules a Python script imports, and
-// why, for a person; "" if it imports those of none, or of several. A secondary one yields
-// to others.
+// why, for a person; "" if it imports those of none, or of several of one precedence.
 func ImportedFramework(script []byte) (name, why string) {
 	var found *Framework
 	several := false
@@ -81,9 +80,9 @@ func ImportedFramework(script []byte) (name, why string) {
 			for _, f := range frameworks {
 				switch {
 				case !slices.Contains(f.Imports, top) || f == found:
-				case found == nil || found.Secondary && !f.Secondary:
+				case found == nil || f.Precedence > found.Precedence:
 					found, several, why = f, false, fmt.Sprintf("imports %s", top)
-				case f.Secondary == found.Secondary:
+				case f.Precedence == found.Precedence:
 					several = true
 				}
 			}

@@ -57,6 +57,8 @@ func TestFrameworksOfScripts(t *testing.T) {
 		"import lightgbm, xgboost\nimport jax\n":                  "jax",
 		"import lightgbm\nimport xgboost\n":                       "",
 		"import torch\nimport xgboost\nimport tensorflow\n":       "",
+		"import torch\nimport ray\nimport tensorflow\n":           "ray",
+		"import ray.train\nimport xgboost\n":                      "ray",
 		"try:\n    import torch\nexcept ImportError:\n    pass\n": "",
 		"# import torch\n":                                        "",
 		"import torchdata\nfrom . import torch\n":                 "",

@@ -15,7 +15,7 @@ var lightgbm = Framework{
 	Modules:      []string{"lightgbm"},
 	Commands:     []string{"lightgbm"},
 	Imports:      []string{"lightgbm"},
-	Secondary:    true,
+	Precedence:   yields,
 	Observers:    observers,
 	Rules:        allTogether,
 	Check:        checkLightGBM,

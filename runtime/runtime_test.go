@@ -45,6 +45,8 @@ func TestRules(t *testing.T) {
 		{"pytorch", "node", together, required},
 		{"pytorch", "tensorboard", alone, optional},
 		{"jax", "worker", together, required},
+		{"ray", "head", alone, required},
+		{"ray", "worker", alone, either},
 		{"none", "ps", alone, service},
 		{"none", "worker", alone, required},
 		{"none", "evaluator", alone, required},

@@ -11,7 +11,7 @@ var xgboost = Framework{
 	Name: "xgboost", Title: "XGBoost",
 	Modules:       []string{"xgboost", "xgboost-cpu"},
 	Imports:       []string{"xgboost"},
-	Secondary:     true,
+	Precedence:    yields,
 	Observers:     observers,
 	Rules:         allTogether,
 	Defaults:      python,

@@ -166,7 +166,7 @@ func writeIncidents(b *strings.Builder, list []*proto.Incident, width int) error
 		fmt.Fprintf(b, "(%d earlier losses: --output json has all)\n", n)
 		list = list[n:]
 	}
-	t := terminal.NewTable("LOST AT", "TASK", "CAUSE", "BACK AFTER", "STEPS LOST", "STEPS AFTER", "HOW")
+	t := terminal.NewTable("LOST AT", "TASK", "CAUSE", "BACK IN", "STEPS LOST", "STEPS IN", "HOW")
 	t.Flexible = []string{"CAUSE", "HOW"}
 	for _, i := range list {
 		back, steps, lost := "-", "-", "-"

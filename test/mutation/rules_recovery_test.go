@@ -56,6 +56,20 @@ var recoveryRules = []rule{
 		pkg:     "runtime", test: "TestPython",
 	},
 	{
+		promise: "a node of Ray whose head was lost joins the next one",
+		file:    "runtime/python/_holdfast/ray.py",
+		old:     `while not ray.ended() and not _gone(head):`,
+		new:     `while not ray.ended():`,
+		pkg:     "runtime", test: "TestRayFindsItsCluster",
+	},
+	{
+		promise: "a node of Ray is as large as its container",
+		file:    "runtime/ray.go",
+		old:     `role.MemoryMb << 20 * 3 / 10`,
+		new:     `int64(1) << 40`,
+		pkg:     "runtime", test: "TestCommandsOfRay",
+	},
+	{
 		promise: "device filters that a script sets are left as they are",
 		file:    "runtime/python/_holdfast/tensorflow.py",
 		old:     `            if _has_filters(server, config):`,
@@ -788,6 +802,13 @@ var recoveryRules = []rule{
 		old:     `i.ProgressAfterMs = i.ProgressUnixMs - i.AtUnixMs`,
 		new:     `i.ProgressAfterMs = i.RecoveredAfterMs`,
 		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "containers are asked for in the partition that their role names",
+		file:    "am/yarn/table.go",
+		old:     `Resource: g.resource, Label: g.label, Count:`,
+		new:     `Resource: g.resource, Count:`,
+		pkg:     "am/yarn", test: "TestTableKeepsToPartitions",
 	},
 	{
 		promise: "nobody is told that no node has room before nodes were asked",
