@@ -33,17 +33,17 @@ func TestAConfigurationAsVendorsWriteIt(t *testing.T) {
   <property><name>fs.default.name</name><value>hdfs://${cluster.host}:${cluster.port}</value><final>true</final></property>
   <property><name>from.environment</name><value>${env.HOME}/x</value></property>
   <property><name>with.default</name><value>${env.HF_IS_NOT_SET:-else}</value></property>
-  <property><name>io.bytes.per.checksum</name><value>1024</value></property>
 </configuration>`,
 		"cluster.xml": `<configuration>
   <property><name>cluster.host</name><value>` + host + `</value><final>true</final></property>
   <property><name>cluster.port</name><value>` + port + `</value></property>
-  <property><name>dfs.bytes-per-checksum</name><value>2048</value></property>
 </configuration>`,
 		"hdfs-site.xml": `<configuration>
   <property><name>fs.defaultFS</name><value>hdfs://elsewhere:1</value></property>
   <property><name>cluster.host</name><value>elsewhere</value></property>
   <property><name>dfs.replication</name><value>1</value></property>
+  <property><name>dfs.bytes-per-checksum</name><value>2048</value></property>
+  <property><name>io.bytes.per.checksum</name><value>1024</value></property>
 </configuration>`,
 		"yarn-site.xml": `<configuration>
   <property><name>yarn.resourcemanager.address</name><value>` + rms.Client[0] + `</value></property>
