@@ -185,7 +185,6 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-
 func TestNameNodes(t *testing.T) {
 	c := New(map[string]string{
 		"fs.defaultFS": "hdfs://cluster", "dfs.nameservices": "cluster,plain", "dfs.ha.namenodes.cluster": "nn1, nn2",
