@@ -659,7 +659,10 @@ type RoleSpec struct {
 	// The container image in which the role's tasks run; empty means JobSpec.image.
 	Image string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
 	// Of ranks: they work in numbers that this divides; 0 and 1 allow any.
-	Multiple      int32 `protobuf:"varint,30,opt,name=multiple,proto3" json:"multiple,omitempty"`
+	Multiple int32 `protobuf:"varint,30,opt,name=multiple,proto3" json:"multiple,omitempty"`
+	// Path of a page that each task serves by HTTP on its port, to which the job's page
+	// links; empty if there is none.
+	WebPath       string `protobuf:"bytes,50,opt,name=web_path,json=webPath,proto3" json:"web_path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -804,6 +807,13 @@ func (x *RoleSpec) GetMultiple() int32 {
 		return x.Multiple
 	}
 	return 0
+}
+
+func (x *RoleSpec) GetWebPath() string {
+	if x != nil {
+		return x.WebPath
+	}
+	return ""
 }
 
 type CheckpointSpec struct {
@@ -4422,6 +4432,7 @@ type TaskStatus struct {
 	ExitCode      *int32  `protobuf:"varint,21,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
 	ExitSignal    int32   `protobuf:"varint,22,opt,name=exit_signal,json=exitSignal,proto3" json:"exit_signal,omitempty"` // 0 if it exited
 	CpuCores      float64 `protobuf:"fixed64,23,opt,name=cpu_cores,json=cpuCores,proto3" json:"cpu_cores,omitempty"`      // CPU seconds per second of its processes; 0 if not known
+	WebUrl        string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`              // of the page that it serves; empty while it does not run
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4615,6 +4626,13 @@ func (x *TaskStatus) GetCpuCores() float64 {
 		return x.CpuCores
 	}
 	return 0
+}
+
+func (x *TaskStatus) GetWebUrl() string {
+	if x != nil {
+		return x.WebUrl
+	}
+	return ""
 }
 
 // Stage is a point in time between a job's submission, or a loss, and the start
@@ -5096,7 +5114,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
 	"\x0e_stop_grace_msB\x12\n" +
-	"\x10_elastic_wait_ms\"\xd7\x03\n" +
+	"\x10_elastic_wait_ms\"\xf2\x03\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5117,7 +5135,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12\x1a\n" +
-	"\bmultiple\x18\x1e \x01(\x05R\bmultiple\"\xa1\x01\n" +
+	"\bmultiple\x18\x1e \x01(\x05R\bmultiple\x12\x19\n" +
+	"\bweb_path\x182 \x01(\tR\awebPath\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -5427,7 +5446,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xa0\x05\n" +
+	"warmStatus\"\xb9\x05\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -5455,7 +5474,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\texit_code\x18\x15 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x1f\n" +
 	"\vexit_signal\x18\x16 \x01(\x05R\n" +
 	"exitSignal\x12\x1b\n" +
-	"\tcpu_cores\x18\x17 \x01(\x01R\bcpuCoresB\f\n" +
+	"\tcpu_cores\x18\x17 \x01(\x01R\bcpuCores\x12\x17\n" +
+	"\aweb_url\x18\x1e \x01(\tR\x06webUrlB\f\n" +
 	"\n" +
 	"_exit_code\"9\n" +
 	"\x05Stage\x12\x12\n" +
