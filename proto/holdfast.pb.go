@@ -643,7 +643,10 @@ type RoleSpec struct {
 	NodeLabel string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
 	Spread    bool   `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                       // YARN only: no two of its tasks are on one node
 	// The container image in which the role's tasks run; empty means JobSpec.image.
-	Image         string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
+	Image string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
+	// Path of a page that each task serves by HTTP on its port, to which the job's page
+	// links; empty if there is none.
+	WebPath       string `protobuf:"bytes,50,opt,name=web_path,json=webPath,proto3" json:"web_path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -786,6 +789,13 @@ func (x *RoleSpec) GetSpread() bool {
 func (x *RoleSpec) GetImage() string {
 	if x != nil {
 		return x.Image
+	}
+	return ""
+}
+
+func (x *RoleSpec) GetWebPath() string {
+	if x != nil {
+		return x.WebPath
 	}
 	return ""
 }
@@ -4388,6 +4398,7 @@ type TaskStatus struct {
 	ExitCode      *int32  `protobuf:"varint,21,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
 	ExitSignal    int32   `protobuf:"varint,22,opt,name=exit_signal,json=exitSignal,proto3" json:"exit_signal,omitempty"` // 0 if it exited
 	CpuCores      float64 `protobuf:"fixed64,23,opt,name=cpu_cores,json=cpuCores,proto3" json:"cpu_cores,omitempty"`      // CPU seconds per second of its processes; 0 if not known
+	WebUrl        string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`              // of the page that it serves; empty while it does not run
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4581,6 +4592,13 @@ func (x *TaskStatus) GetCpuCores() float64 {
 		return x.CpuCores
 	}
 	return 0
+}
+
+func (x *TaskStatus) GetWebUrl() string {
+	if x != nil {
+		return x.WebUrl
+	}
+	return ""
 }
 
 // Stage is a point in time between a job's submission, or a loss, and the start
@@ -5061,7 +5079,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_stop_grace_ms\"\xd3\x03\n" +
+	"\x0e_stop_grace_ms\"\xee\x03\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5082,7 +5100,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x16\n" +
 	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x14\n" +
-	"\x05image\x18( \x01(\tR\x05image\"\xa1\x01\n" +
+	"\x05image\x18( \x01(\tR\x05image\x12\x19\n" +
+	"\bweb_path\x182 \x01(\tR\awebPath\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -5390,7 +5409,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xa0\x05\n" +
+	"warmStatus\"\xb9\x05\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -5418,7 +5437,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\texit_code\x18\x15 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x1f\n" +
 	"\vexit_signal\x18\x16 \x01(\x05R\n" +
 	"exitSignal\x12\x1b\n" +
-	"\tcpu_cores\x18\x17 \x01(\x01R\bcpuCoresB\f\n" +
+	"\tcpu_cores\x18\x17 \x01(\x01R\bcpuCores\x12\x17\n" +
+	"\aweb_url\x18\x1e \x01(\tR\x06webUrlB\f\n" +
 	"\n" +
 	"_exit_code\"9\n" +
 	"\x05Stage\x12\x12\n" +

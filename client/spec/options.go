@@ -11,7 +11,7 @@ import (
 )
 
 // KnownRoles are the roles that have flags without being named by --role.
-var KnownRoles = []string{"ps", "worker", "chief", "head", "evaluator", "tensorboard"}
+var KnownRoles = []string{"ps", "worker", "chief", "head", "evaluator", tensorboard}
 
 // maxCount bounds the numbers of tasks, restarts and the like.
 const maxCount = 10000
@@ -244,7 +244,12 @@ var roleOptions = []option[proto.RoleSpec]{
 		doc:  "the container image of the role's tasks. Default: `--image`",
 		kind: func(r *proto.RoleSpec) kind { return image(&r.Image) },
 	}, {
-		key:  "command",
+		name: "web", group: groupRoles, defOf: map[string]string{tensorboard: "/"}, help: "path of a page that a task serves on {port}",
+		doc:  "the path of a page that each task of the role serves by HTTP on `{port}`, as `/`: [the job's page](page.md#a-job), `status` and `describe` have its address. Default: `/` for `tensorboard`, else none",
+		kind: func(r *proto.RoleSpec) kind { return webPath(&r.WebPath) },
+	}, {
+		name: "command", group: groupRoles, help: "command of the role, for sh (default: the job's)",
+		doc:  "the role's own command, a text for `sh`; in YAML a list, too: [below](#tensorboard). Default: the job's",
 		kind: func(r *proto.RoleSpec) kind { return command(&r.Command) },
 	},
 }
