@@ -871,6 +871,27 @@ var recoveryRules = []rule{
 
 	// The command line.
 	{
+		promise: "a URL that may hold a secret is not in the error that it is none",
+		file:    "client/spec/kinds.go",
+		old:     `k.secret = true`,
+		new:     `k.secret = false`,
+		pkg:     "client/spec", test: "TestBadInput",
+	},
+	{
+		promise: "the page of a task is told of roles that have one alone",
+		file:    "am/status/store.go",
+		old:     `if t.Role.WebPath != "" && t.State`,
+		new:     `if t.State`,
+		pkg:     "cmd/yarn-submit", test: "TestAPageOfATask",
+	},
+	{
+		promise: "the last lines of a failed task have no colours left in them",
+		file:    "container/process.go",
+		old:     `tasklog.WithoutEscapes(line)`,
+		new:     `line`,
+		pkg:     "cmd/yarn-submit", test: "TestStatusTellsErrors",
+	},
+	{
 		promise: "of jobs of one name, the one that runs is meant",
 		file:    "client/jobs/find.go",
 		old:     `return e.State.Done() })`,
