@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // TasksShown bounds how many tasks are shown to people one by one. JSON has all of them.
@@ -41,6 +42,33 @@ func (s *JobStatus) OpenIncidents() int {
 		}
 	}
 	return n
+}
+
+// Remaining returns the time until the job has made all its steps at its present rate. It is 0
+// where that is not known: the program does not say how many it makes, or not all tasks run.
+func (s *JobStatus) Remaining() time.Duration {
+	left := s.GetTotalSteps() - s.GetStep()
+	if s.GetState() != JobState_JOB_STATE_RUNNING || left <= 0 || s.StepsPerSecond <= 0 {
+		return 0
+	}
+	for _, t := range s.Tasks {
+		switch t.State {
+		case TaskState_TASK_STATE_RUNNING, TaskState_TASK_STATE_SUCCEEDED, TaskState_TASK_STATE_STOPPED:
+		default:
+			return 0
+		}
+	}
+	const most = 100 * 365 * 24 * time.Hour
+	return time.Duration(min(float64(left)/s.StepsPerSecond*float64(time.Second), float64(most)))
+}
+
+// Percent returns how much of the steps that the program says it makes it has made, in whole
+// percent; 0 if it does not say.
+func (s *JobStatus) Percent() int64 {
+	if s.GetTotalSteps() <= 0 {
+		return 0
+	}
+	return min(100, s.Step*100/s.TotalSteps)
 }
 
 // Urgency orders tasks for people: 0 for those that failed, 1 for those that do not run yet

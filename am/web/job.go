@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/client/terminal"
 	"holdfast/proto"
 )
 
@@ -19,6 +20,9 @@ const (
 	// tailShown is how many of a failed attempt's last lines a row has, in a job of at most
 	// tailTasks tasks that have any; the task's own page has all.
 	tailShown, tailTasks = 20, 50
+	// linesShown is how many rows have the last line of the task's output, and lineWidth how
+	// many of its characters.
+	linesShown, lineWidth = 200, 100
 )
 
 // jobView is what the page of the job shows.
@@ -56,10 +60,11 @@ type stateCount struct {
 type taskRow struct {
 	*proto.TaskStatus
 	State string
-	Limit int64 // bytes that its container may have; 0: not known
-	Full  int   // memory used, in percent of Limit
+	Full  int // the most memory that it has used, in percent of its limit
 	Note  string
 	Tail  []string
+	Said  string // the last line of its output, while it runs
+	Age   string // of that line; empty within the first second
 }
 
 // job shows the job on one page.
@@ -84,7 +89,7 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	}
 	v.Timeline.addCheckpoints(v.Plots.Checkpoints)
 	v.Incidents, v.Older = newestIncidents(status)
-	v.Rows, v.Matching = s.taskRows(status, v.Query)
+	v.Rows, v.Matching = taskRows(status, v.Query, time.Now())
 	v.Columns = v.Query.columns()
 	shown := status.Events[max(0, len(status.Events)-eventsShown):]
 	v.Omitted = len(status.Events) - len(shown)
@@ -117,17 +122,21 @@ func countTasks(status *proto.JobStatus) []roleCount {
 
 // taskRows returns the rows that a query selects, at most tasksShown, and how many tasks
 // it selects.
-func (s *server) taskRows(status *proto.JobStatus, q taskQuery) (rows []taskRow, matching int) {
+func taskRows(status *proto.JobStatus, q taskQuery, now time.Time) (rows []taskRow, matching int) {
 	list := q.apply(status.Tasks)
-	limits := map[string]int64{}
-	for _, role := range s.Spec.GetRoles() {
-		limits[role.Name] = role.MemoryMb << 20
-	}
+	matching = len(list)
+	list = list[:min(len(list), tasksShown)]
 	tails := 0
-	for _, t := range list[:min(len(list), tasksShown)] {
-		row := taskRow{TaskStatus: t, State: proto.StateWord(t.State), Limit: limits[t.Role], Note: t.Why}
-		if row.Limit > 0 {
-			row.Full = int(t.RssBytes * 100 / row.Limit)
+	for i, t := range list {
+		row := taskRow{TaskStatus: t, State: proto.StateWord(t.State), Note: t.Why}
+		if t.MemoryLimitBytes > 0 {
+			row.Full = int(t.MemoryPeakBytes * 100 / t.MemoryLimitBytes)
+		}
+		if i < linesShown && t.Line != "" && t.State == proto.TaskState_TASK_STATE_RUNNING {
+			row.Said = terminal.Cut(t.Line, lineWidth)
+			if age := now.Sub(time.UnixMilli(t.LineAtUnixMs)).Truncate(time.Second); age > 0 {
+				row.Age = duration(age) + " ago"
+			}
 		}
 		of, earlier := proto.EarlierReason(status, t)
 		switch {
@@ -142,7 +151,17 @@ func (s *server) taskRows(status *proto.JobStatus, q taskQuery) (rows []taskRow,
 		row.Note, _, _ = strings.Cut(row.Note, "\n")
 		rows = append(rows, row)
 	}
-	return rows, len(list)
+	return rows, matching
+}
+
+// Memory returns the memory that the task uses, of how much: "477 of 500 MiB".
+func (t taskRow) Memory() string {
+	used, limit := size(t.RssBytes), size(t.MemoryLimitBytes)
+	if used == "" || limit == "" {
+		return used
+	}
+	_, unit, _ := strings.Cut(limit, " ")
+	return strings.TrimSuffix(used, " "+unit) + " of " + limit
 }
 
 // Number returns the number of the attempt; "" before the first.

@@ -116,9 +116,12 @@ func (p *Progress) block(s *proto.JobStatus) []string {
 	}
 	parts := []string{proto.StateWord(s.State) + " " + end.Sub(start).Round(time.Second).String()}
 	if s.Step > 0 {
-		step := fmt.Sprintf("step %d", s.Step)
+		step := stepOf(s)
 		if s.StepsPerSecond > 0 {
 			step += fmt.Sprintf(", %.3g/s", s.StepsPerSecond)
+		}
+		if left := s.Remaining(); left > 0 {
+			step += ", " + duration(left) + " left"
 		}
 		parts = append(parts, step)
 	}
