@@ -305,6 +305,18 @@ type JobSpec struct {
 	// URL to which the AM posts a Notification when the state of the job changes; empty means
 	// none. It may hold a secret.
 	NotifyUrl string `protobuf:"bytes,24,opt,name=notify_url,json=notifyUrl,proto3" json:"notify_url,omitempty"`
+	// Node label of the containers of the application master and of roles without one of
+	// their own; empty means the default of the queue.
+	NodeLabel   string   `protobuf:"bytes,25,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"`
+	Tags        []string `protobuf:"bytes,26,rep,name=tags,proto3" json:"tags,omitempty"`                                // in lower case
+	Priority    int32    `protobuf:"varint,27,opt,name=priority,proto3" json:"priority,omitempty"`                       // the greater goes first in its queue; 0 means the queue's default
+	LifetimeMs  int64    `protobuf:"varint,28,opt,name=lifetime_ms,json=lifetimeMs,proto3" json:"lifetime_ms,omitempty"` // after which YARN ends the job; 0 means no limit of its own
+	Reservation string   `protobuf:"bytes,29,opt,name=reservation,proto3" json:"reservation,omitempty"`                  // reservation_TIME_NUMBER; empty means none
+	// Regular expressions of Java for names of files in containers' log directories: those
+	// that YARN collects after the end of the job, and those of them that it does not. Empty:
+	// all, and none.
+	LogInclude string `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
+	LogExclude string `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
 	// YARN only: the container image in which the AM and the tasks of roles without an image
 	// of their own run; empty means on the host. The other settings are for roles' images, too.
 	Image           string   `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
@@ -514,6 +526,55 @@ func (x *JobSpec) GetNotifyUrl() string {
 	return ""
 }
 
+func (x *JobSpec) GetNodeLabel() string {
+	if x != nil {
+		return x.NodeLabel
+	}
+	return ""
+}
+
+func (x *JobSpec) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *JobSpec) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *JobSpec) GetLifetimeMs() int64 {
+	if x != nil {
+		return x.LifetimeMs
+	}
+	return 0
+}
+
+func (x *JobSpec) GetReservation() string {
+	if x != nil {
+		return x.Reservation
+	}
+	return ""
+}
+
+func (x *JobSpec) GetLogInclude() string {
+	if x != nil {
+		return x.LogInclude
+	}
+	return ""
+}
+
+func (x *JobSpec) GetLogExclude() string {
+	if x != nil {
+		return x.LogExclude
+	}
+	return ""
+}
+
 func (x *JobSpec) GetImage() string {
 	if x != nil {
 		return x.Image
@@ -570,9 +631,13 @@ type RoleSpec struct {
 	// decide.
 	Processes int32 `protobuf:"varint,12,opt,name=processes,proto3" json:"processes,omitempty"`
 	// The command is a launcher that starts these processes itself.
-	Launcher bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	Launcher  bool   `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	NodeLabel string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
 	// The container image in which the role's tasks run; empty means JobSpec.image.
-	Image         string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
+	Image string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
+	// Path of a page that each task serves by HTTP on its port, to which the job's page
+	// links; empty if there is none.
+	WebPath       string `protobuf:"bytes,50,opt,name=web_path,json=webPath,proto3" json:"web_path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -698,9 +763,23 @@ func (x *RoleSpec) GetLauncher() bool {
 	return false
 }
 
+func (x *RoleSpec) GetNodeLabel() string {
+	if x != nil {
+		return x.NodeLabel
+	}
+	return ""
+}
+
 func (x *RoleSpec) GetImage() string {
 	if x != nil {
 		return x.Image
+	}
+	return ""
+}
+
+func (x *RoleSpec) GetWebPath() string {
+	if x != nil {
+		return x.WebPath
 	}
 	return ""
 }
@@ -4342,6 +4421,7 @@ type TaskStatus struct {
 	Gpus             int32   `protobuf:"varint,27,opt,name=gpus,proto3" json:"gpus,omitempty"`                                                   // that its container has
 	Line             string  `protobuf:"bytes,28,opt,name=line,proto3" json:"line,omitempty"`                                                    // last line of its output, at most 160 bytes; empty if none
 	LineAtUnixMs     int64   `protobuf:"varint,29,opt,name=line_at_unix_ms,json=lineAtUnixMs,proto3" json:"line_at_unix_ms,omitempty"`           // when it was written, by the clock of the AM; 0 if none
+	WebUrl           string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`                                  // of the page that it serves; empty while it does not run
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -4577,6 +4657,13 @@ func (x *TaskStatus) GetLineAtUnixMs() int64 {
 		return x.LineAtUnixMs
 	}
 	return 0
+}
+
+func (x *TaskStatus) GetWebUrl() string {
+	if x != nil {
+		return x.WebUrl
+	}
+	return ""
 }
 
 // Stage is a point in time between a job's submission, or a loss, and the start
@@ -5004,7 +5091,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\x8d\b\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xe1\t\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -5034,7 +5121,18 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vhistory_url\x18\x17 \x01(\tR\n" +
 	"historyUrl\x12\x1d\n" +
 	"\n" +
-	"notify_url\x18\x18 \x01(\tR\tnotifyUrl\x12\x14\n" +
+	"notify_url\x18\x18 \x01(\tR\tnotifyUrl\x12\x1d\n" +
+	"\n" +
+	"node_label\x18\x19 \x01(\tR\tnodeLabel\x12\x12\n" +
+	"\x04tags\x18\x1a \x03(\tR\x04tags\x12\x1a\n" +
+	"\bpriority\x18\x1b \x01(\x05R\bpriority\x12\x1f\n" +
+	"\vlifetime_ms\x18\x1c \x01(\x03R\n" +
+	"lifetimeMs\x12 \n" +
+	"\vreservation\x18\x1d \x01(\tR\vreservation\x12\x1f\n" +
+	"\vlog_include\x18\x1e \x01(\tR\n" +
+	"logInclude\x12\x1f\n" +
+	"\vlog_exclude\x18\x1f \x01(\tR\n" +
+	"logExclude\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12#\n" +
 	"\rimage_runtime\x18) \x01(\tR\fimageRuntime\x12!\n" +
 	"\fimage_mounts\x18* \x03(\tR\vimageMounts\x12#\n" +
@@ -5043,7 +5141,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_stop_grace_ms\"\x9c\x03\n" +
+	"\x0e_stop_grace_ms\"\xd6\x03\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5060,8 +5158,11 @@ const file_holdfast_proto_rawDesc = "" +
 	" \x01(\x03R\vmemoryMaxMb\x12\x1b\n" +
 	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\x12\x1c\n" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
-	"\blauncher\x18\r \x01(\bR\blauncher\x12\x14\n" +
-	"\x05image\x18( \x01(\tR\x05image\"\xa1\x01\n" +
+	"\blauncher\x18\r \x01(\bR\blauncher\x12\x1d\n" +
+	"\n" +
+	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x14\n" +
+	"\x05image\x18( \x01(\tR\x05image\x12\x19\n" +
+	"\bweb_path\x182 \x01(\tR\awebPath\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -5375,7 +5476,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xe1\x06\n" +
+	"warmStatus\"\xfa\x06\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -5409,7 +5510,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x11memory_peak_bytes\x18\x1a \x01(\x03R\x0fmemoryPeakBytes\x12\x12\n" +
 	"\x04gpus\x18\x1b \x01(\x05R\x04gpus\x12\x12\n" +
 	"\x04line\x18\x1c \x01(\tR\x04line\x12%\n" +
-	"\x0fline_at_unix_ms\x18\x1d \x01(\x03R\flineAtUnixMsB\f\n" +
+	"\x0fline_at_unix_ms\x18\x1d \x01(\x03R\flineAtUnixMs\x12\x17\n" +
+	"\aweb_url\x18\x1e \x01(\tR\x06webUrlB\f\n" +
 	"\n" +
 	"_exit_code\"9\n" +
 	"\x05Stage\x12\x12\n" +

@@ -11,6 +11,7 @@ package status
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -288,9 +289,12 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 		code := int32(t.Exit.Code)
 		s.ExitCode = &code
 	}
-	s.RealAddress = ""
+	s.RealAddress, s.WebUrl = "", ""
 	if t.RealPort != 0 {
-		s.RealAddress = t.Host + ":" + strconv.Itoa(t.RealPort)
+		s.RealAddress = net.JoinHostPort(t.Host, strconv.Itoa(t.RealPort))
+		if t.Role.WebPath != "" && t.State == proto.TaskState_TASK_STATE_RUNNING {
+			s.WebUrl = "http://" + s.RealAddress + t.Role.WebPath
+		}
 	}
 }
 

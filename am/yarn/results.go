@@ -268,7 +268,7 @@ func (d *Driver) afterInspection(r inspection) {
 	if len(pending) == 0 || time.Since(s.allocatedAt) < explainAfter || len(s.table.refusedAsks()) > 0 {
 		return // refused asks have been reported already
 	}
-	r.view.headroom, r.view.hasRoom, r.view.avoided = s.headroom, s.hasRoom, s.table.avoided
+	r.view.headroom, r.view.hasRoom, r.view.avoided, r.view.place = s.headroom, s.hasRoom, s.table.avoided, s.table.place
 	for _, h := range s.held {
 		r.view.held += h.container.Resource.MemoryMB
 	}

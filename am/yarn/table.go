@@ -23,13 +23,15 @@ type table struct {
 	// isolate: one of several groups was refused, and each is sent on its own until it is
 	// known which.
 	isolate bool
+	place   placement
 }
 
-// group is the asks for one resource. The scheduler knows it by its priority, since it
-// rounds resources.
+// group is the asks for one resource in one partition. The scheduler knows it by its
+// priority, since it rounds resources, and keeps one partition for each priority.
 type group struct {
 	priority int32
 	resource hadoop.Resource
+	label    string
 	pending  []core.Ask
 	known    map[string]bool // places for which the scheduler may hold a number
 	dirty    bool            // the scheduler must be told
@@ -46,11 +48,11 @@ func resourceOf(a core.Ask) hadoop.Resource {
 
 // add adds an ask.
 func (t *table) add(a core.Ask) {
-	r := resourceOf(a)
-	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource == r })
+	r, label := resourceOf(a), t.place.label(a.Role)
+	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource == r && g.label == label })
 	if i < 0 {
 		i = len(t.groups)
-		t.groups = append(t.groups, &group{priority: int32(i + 1), resource: r, known: map[string]bool{}})
+		t.groups = append(t.groups, &group{priority: int32(i + 1), resource: r, label: label, known: map[string]bool{}})
 	}
 	g := t.groups[i]
 	g.pending = append(g.pending, a)
@@ -167,7 +169,7 @@ func (t *table) changes(soft bool) change {
 		}
 		slices.Sort(places) // "*" before names
 		for _, place := range places {
-			c.requests = append(c.requests, hadoop.Request{Priority: g.priority, Place: place, Resource: g.resource, Count: want[place]})
+			c.requests = append(c.requests, hadoop.Request{Priority: g.priority, Place: place, Resource: g.resource, Label: g.label, Count: want[place]})
 		}
 		g.dirty, g.sending = false, true
 	}
@@ -188,7 +190,7 @@ func (t *table) toAvoid() map[string]bool {
 	}
 	for _, g := range t.groups {
 		if len(g.pending) > 0 && !slices.ContainsFunc(t.nodes, func(n hadoop.Node) bool {
-			return n.Running() && g.resource.Fits(n.Capability) && !avoid[n.ID.Host]
+			return n.Running() && t.place.takes(n, g.label) && g.resource.Fits(n.Capability) && !avoid[n.ID.Host]
 		}) {
 			return map[string]bool{}
 		}
@@ -214,11 +216,12 @@ func (t *table) counts(g *group) map[string]int32 {
 	return w
 }
 
-// named returns the nodes that the requests for a group name.
+// named returns the nodes that the requests for a group name. Those of partitions that it
+// may only borrow from are not among them.
 func (t *table) named(g *group) []hadoop.Node {
 	var list []hadoop.Node
 	for _, n := range t.nodes {
-		if n.Running() && n.Rack != "" && g.resource.Fits(n.Capability) && !t.avoided[n.ID.Host] {
+		if n.Running() && n.Rack != "" && n.Label == t.place.partition(g.label) && g.resource.Fits(n.Capability) && !t.avoided[n.ID.Host] {
 			list = append(list, n)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
 )
 
 func node(i int, total, used int64) hadoop.Node {
@@ -263,5 +264,41 @@ func TestTableSettlesWithAScheduler(t *testing.T) {
 		if excess > made {
 			t.Fatalf("seed %d: %d containers too many for %d asks", seed, excess, made)
 		}
+	}
+}
+
+// TestTableKeepsToPartitions: asks of one size for two partitions have priorities of their
+// own, and name the nodes of theirs; the label is that of the whole cluster's request.
+func TestTableKeepsToPartitions(t *testing.T) {
+	in := func(i int, label string) hadoop.Node {
+		n := node(i, 8000, 0)
+		n.Label = label
+		return n
+	}
+	tb := newTable()
+	tb.place = placement{
+		spec:       &proto.JobSpec{NodeLabel: "gpu", Roles: []*proto.RoleSpec{{Name: "worker"}, {Name: "ps", NodeLabel: "spot"}}},
+		partitions: []hadoop.Partition{{Label: "gpu", Exclusive: true}, {Label: "spot"}},
+	}
+	tb.setNodes([]hadoop.Node{in(1, ""), in(2, "gpu"), in(3, "gpu"), in(4, "spot")}, true)
+	for _, a := range slices.Concat(asks("worker", 0, 2, 1000), asks("ps", 0, 1, 1000)) {
+		tb.add(a)
+	}
+	c := tb.changes(false)
+	if got, want := counts(c), (map[string]int32{"1 *": 2, "1 /rack": 2, "1 n2": 1, "1 n3": 1, "2 *": 1, "2 /rack": 1, "2 n4": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("told %v, want %v", got, want)
+	}
+	for _, r := range c.requests {
+		if want := map[int32]string{1: "gpu", 2: "spot"}[r.Priority]; r.Label != want {
+			t.Errorf("%+v is not for %s", r, want)
+		}
+	}
+
+	tb = newTable()
+	tb.place = placement{spec: &proto.JobSpec{}, partitions: []hadoop.Partition{{Label: "gpu"}}, usual: "gpu"}
+	tb.setNodes([]hadoop.Node{in(1, ""), in(2, "gpu")}, true)
+	tb.add(asks("ps", 0, 1, 1000)[0])
+	if got, want := counts(tb.changes(false)), (map[string]int32{"1 *": 1, "1 /rack": 1, "1 n2": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("in a queue with a label of its own, told %v, want %v", got, want)
 	}
 }

@@ -36,6 +36,11 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	if s.TrackingUrl != "" && !s.State.Done() {
 		fmt.Fprintf(b, "  page: %s\n", s.TrackingUrl)
 	}
+	for _, k := range s.Notable() {
+		if k.WebUrl != "" {
+			fmt.Fprintf(b, "  page of %s: %s\n", k.Task, k.WebUrl)
+		}
+	}
 	for _, c := range s.Checkpoints {
 		fmt.Fprintf(b, "  checkpoints: %s -> %s\n", c.Path, c.Uri)
 		if when := formats.CompleteWhen(runtime.CheckpointRule(c)); when != "" {

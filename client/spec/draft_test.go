@@ -223,6 +223,8 @@ func TestBadInput(t *testing.T) {
 		{"a mount without a place in the image", append(ok, "--image", "me/tf", "--image-mounts", "/data", "true"), []string{"--image-mounts /data", "/ON/THE/NODE:/IN/THE/IMAGE:ro"}},
 		{"mounts without an image", append(ok, "--image-mounts", "/data:/data", "true"), []string{"--image-mounts", "--image"}},
 		{"a network of runc", append(ok, "--image", "me/tf", "--image-runtime", "runc", "--image-network", "host", "true"), []string{"--image-network", "runc"}},
+		{"a page that is elsewhere", append(ok, "--worker-web", "http://h/x", "true"), []string{"--worker-web is http://h/x", "begins with a slash"}},
+		{"a page on another host", append(ok, "--worker-web", "//h/x", "true"), []string{"--worker-web is //h/x", "begins with a slash"}},
 		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "go together"}},
 		{"spares", append(ok, "--spares", "-1", "true"), []string{"--spares is -1"}},
 		{"an evaluator that has finished before", append(ok, "--evaluator", "1", "--evaluator-finish", "-1s", "true"), []string{"--evaluator-finish is -1s", "5m"}},

@@ -91,6 +91,18 @@ func accessList(p *string) kind {
 	return k
 }
 
+// webPath is the path of a URL, which may have a query.
+func webPath(p *string) kind {
+	k := text(p, "PATH")
+	k.check = func() error {
+		if u, err := url.ParseRequestURI(*p); *p != "" && (err != nil || u.IsAbs() || u.Host != "" || strings.ContainsAny(*p, "\\ ") || strings.HasPrefix(*p, "//")) {
+			return errors.New("write a path that begins with a slash, as in / or /lab?reset")
+		}
+		return nil
+	}
+	return k
+}
+
 // webAddress is an absolute URL of HTTP, without a query.
 func webAddress(p *string) kind { return httpURL(p, false) }
 

@@ -804,6 +804,13 @@ var recoveryRules = []rule{
 		pkg:     "am/status", test: "TestWhatALossCosts",
 	},
 	{
+		promise: "containers are asked for in the partition that their role names",
+		file:    "am/yarn/table.go",
+		old:     `Resource: g.resource, Label: g.label, Count:`,
+		new:     `Resource: g.resource, Count:`,
+		pkg:     "am/yarn", test: "TestTableKeepsToPartitions",
+	},
+	{
 		promise: "nobody is told that no node has room before nodes were asked",
 		file:    "internal/hadoop/yarn/words.go",
 		old:     ` && age < PlacingTime:`,
