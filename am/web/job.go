@@ -27,7 +27,7 @@ const (
 
 // jobView is what the page of the job shows.
 type jobView struct {
-	Counts    []roleCount
+	Counts    []*proto.RoleCount
 	Open      int    // incidents that have not been recovered from
 	Age       string // of the newest complete checkpoint
 	Timeline  *timeline
@@ -45,17 +45,6 @@ type jobView struct {
 	Omitted   int               // older events
 }
 
-// roleCount counts the tasks of a role by their states.
-type roleCount struct {
-	Role   string
-	States []stateCount
-}
-
-type stateCount struct {
-	State string
-	N     int
-}
-
 // taskRow is a row of the table of tasks.
 type taskRow struct {
 	*proto.TaskStatus
@@ -69,16 +58,16 @@ type taskRow struct {
 
 // job shows the job on one page.
 func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, error) {
-	v := &jobView{Counts: countTasks(status), Tasks: len(status.Tasks), Query: parseTaskQuery(r.URL.Query())}
+	v := &jobView{Counts: status.Roles(), Tasks: len(status.Tasks), Query: parseTaskQuery(r.URL.Query())}
 	v.Open = status.OpenIncidents()
 	if at := status.CompleteStepAtUnixMs; at != 0 {
 		v.Age = duration(time.Since(time.UnixMilli(at)))
 	}
 	for _, c := range v.Counts {
 		v.Roles = append(v.Roles, c.Role)
-		for _, n := range c.States {
-			if !slices.Contains(v.States, n.State) {
-				v.States = append(v.States, n.State)
+		for _, n := range c.States() {
+			if !slices.Contains(v.States, n.Word()) {
+				v.States = append(v.States, n.Word())
 			}
 		}
 	}
@@ -96,28 +85,6 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	v.Events = slices.Clone(shown)
 	slices.Reverse(v.Events)
 	return "job", v, nil
-}
-
-// countTasks counts a job's tasks by role, in the order of the job's tasks.
-func countTasks(status *proto.JobStatus) []roleCount {
-	var list []roleCount
-	at := map[string]int{}
-	count := map[string]map[proto.TaskState]int{}
-	for _, t := range status.Tasks {
-		if count[t.Role] == nil {
-			at[t.Role], count[t.Role] = len(list), map[proto.TaskState]int{}
-			list = append(list, roleCount{Role: t.Role})
-		}
-		count[t.Role][t.State]++
-	}
-	for i := range list {
-		for state := range proto.TaskState(len(proto.TaskState_name)) {
-			if n := count[list[i].Role][state]; n > 0 {
-				list[i].States = append(list[i].States, stateCount{proto.StateWord(state), n})
-			}
-		}
-	}
-	return list
 }
 
 // taskRows returns the rows that a query selects, at most tasksShown, and how many tasks
