@@ -1730,8 +1730,11 @@ type Heartbeat struct {
 	OtherProgress int64 `protobuf:"varint,7,opt,name=other_progress,json=otherProgress,proto3" json:"other_progress,omitempty"`
 	// What the processes of the attempt that are there now have used since they began.
 	CpuMs         int64     `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
-	IoBytes       int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"` // read and written, as counted in /proc/PID/io
-	Scalars       []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                // in the attempt's output since the last heartbeat
+	IoBytes       int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"`           // read and written, as counted in /proc/PID/io
+	Scalars       []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                          // in the attempt's output since the last heartbeat
+	TotalSteps    int64     `protobuf:"varint,11,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the attempt's output says the program makes; 0 if it says none
+	Line          string    `protobuf:"bytes,12,opt,name=line,proto3" json:"line,omitempty"`                                // last line of the attempt's output, cut; empty if there is none
+	LineAgeMs     int64     `protobuf:"varint,13,opt,name=line_age_ms,json=lineAgeMs,proto3" json:"line_age_ms,omitempty"`  // time since it was written
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1834,6 +1837,27 @@ func (x *Heartbeat) GetScalars() []*Scalar {
 		return x.Scalars
 	}
 	return nil
+}
+
+func (x *Heartbeat) GetTotalSteps() int64 {
+	if x != nil {
+		return x.TotalSteps
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetLine() string {
+	if x != nil {
+		return x.Line
+	}
+	return ""
+}
+
+func (x *Heartbeat) GetLineAgeMs() int64 {
+	if x != nil {
+		return x.LineAgeMs
+	}
+	return 0
 }
 
 // Scalar sums up the values of a scalar, as of the loss, that an attempt's output shows
@@ -3859,7 +3883,9 @@ type JobStatus struct {
 	// When the checkpoint of complete_step was found complete; 0 if none was by this AM.
 	CompleteStepAtUnixMs int64 `protobuf:"varint,22,opt,name=complete_step_at_unix_ms,json=completeStepAtUnixMs,proto3" json:"complete_step_at_unix_ms,omitempty"`
 	// The value of each scalar that a task reported last, by name; at most 16.
-	Scalars       []*ScalarValue `protobuf:"bytes,23,rep,name=scalars,proto3" json:"scalars,omitempty"`
+	Scalars []*ScalarValue `protobuf:"bytes,23,rep,name=scalars,proto3" json:"scalars,omitempty"`
+	// That the program says it makes, as the task that reported step does; 0 if it says none.
+	TotalSteps    int64 `protobuf:"varint,24,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4053,6 +4079,13 @@ func (x *JobStatus) GetScalars() []*ScalarValue {
 		return x.Scalars
 	}
 	return nil
+}
+
+func (x *JobStatus) GetTotalSteps() int64 {
+	if x != nil {
+		return x.TotalSteps
+	}
+	return 0
 }
 
 // ScalarValue is the last value of a scalar that tasks report.
@@ -4395,12 +4428,18 @@ type TaskStatus struct {
 	Stages        []*Stage               `protobuf:"bytes,20,rep,name=stages,proto3" json:"stages,omitempty"` // of its last start or recovery
 	// How the last attempt ended, if it did not end well: -1 if a signal ended it;
 	// absent while nothing has failed or the container was lost.
-	ExitCode      *int32  `protobuf:"varint,21,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
-	ExitSignal    int32   `protobuf:"varint,22,opt,name=exit_signal,json=exitSignal,proto3" json:"exit_signal,omitempty"` // 0 if it exited
-	CpuCores      float64 `protobuf:"fixed64,23,opt,name=cpu_cores,json=cpuCores,proto3" json:"cpu_cores,omitempty"`      // CPU seconds per second of its processes; 0 if not known
-	WebUrl        string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`              // of the page that it serves; empty while it does not run
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ExitCode         *int32  `protobuf:"varint,21,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	ExitSignal       int32   `protobuf:"varint,22,opt,name=exit_signal,json=exitSignal,proto3" json:"exit_signal,omitempty"`                     // 0 if it exited
+	CpuCores         float64 `protobuf:"fixed64,23,opt,name=cpu_cores,json=cpuCores,proto3" json:"cpu_cores,omitempty"`                          // CPU seconds per second of its processes; 0 if not known
+	Vcores           int32   `protobuf:"varint,24,opt,name=vcores,proto3" json:"vcores,omitempty"`                                               // that its container has
+	MemoryLimitBytes int64   `protobuf:"varint,25,opt,name=memory_limit_bytes,json=memoryLimitBytes,proto3" json:"memory_limit_bytes,omitempty"` // of its container
+	MemoryPeakBytes  int64   `protobuf:"varint,26,opt,name=memory_peak_bytes,json=memoryPeakBytes,proto3" json:"memory_peak_bytes,omitempty"`    // the most of rss_bytes, over all attempts that this AM has seen
+	Gpus             int32   `protobuf:"varint,27,opt,name=gpus,proto3" json:"gpus,omitempty"`                                                   // that its container has
+	Line             string  `protobuf:"bytes,28,opt,name=line,proto3" json:"line,omitempty"`                                                    // last line of its output, at most 160 bytes; empty if none
+	LineAtUnixMs     int64   `protobuf:"varint,29,opt,name=line_at_unix_ms,json=lineAtUnixMs,proto3" json:"line_at_unix_ms,omitempty"`           // when it was written, by the clock of the AM; 0 if none
+	WebUrl           string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`                                  // of the page that it serves; empty while it does not run
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *TaskStatus) Reset() {
@@ -4590,6 +4629,48 @@ func (x *TaskStatus) GetExitSignal() int32 {
 func (x *TaskStatus) GetCpuCores() float64 {
 	if x != nil {
 		return x.CpuCores
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetVcores() int32 {
+	if x != nil {
+		return x.Vcores
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetMemoryLimitBytes() int64 {
+	if x != nil {
+		return x.MemoryLimitBytes
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetMemoryPeakBytes() int64 {
+	if x != nil {
+		return x.MemoryPeakBytes
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetGpus() int32 {
+	if x != nil {
+		return x.Gpus
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetLine() string {
+	if x != nil {
+		return x.Line
+	}
+	return ""
+}
+
+func (x *TaskStatus) GetLineAtUnixMs() int64 {
+	if x != nil {
+		return x.LineAtUnixMs
 	}
 	return 0
 }
@@ -5181,7 +5262,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"NeedsPeers\"#\n" +
 	"\aLingers\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xcc\x02\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xa1\x03\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\trss_bytes\x18\x02 \x01(\x03R\brssBytes\x12&\n" +
@@ -5194,7 +5275,11 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06cpu_ms\x18\b \x01(\x03R\x05cpuMs\x12\x19\n" +
 	"\bio_bytes\x18\t \x01(\x03R\aioBytes\x12*\n" +
 	"\ascalars\x18\n" +
-	" \x03(\v2\x10.holdfast.ScalarR\ascalars\"j\n" +
+	" \x03(\v2\x10.holdfast.ScalarR\ascalars\x12\x1f\n" +
+	"\vtotal_steps\x18\v \x01(\x03R\n" +
+	"totalSteps\x12\x12\n" +
+	"\x04line\x18\f \x01(\tR\x04line\x12\x1e\n" +
+	"\vline_age_ms\x18\r \x01(\x03R\tlineAgeMs\"j\n" +
 	"\x06Scalar\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x10\n" +
@@ -5353,7 +5438,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
 	"\fKillResponse\x12\"\n" +
-	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xd1\x06\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xf2\x06\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -5381,7 +5466,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\aam_host\x18\x14 \x01(\tR\x06amHost\x12'\n" +
 	"\x06stages\x18\x15 \x03(\v2\x0f.holdfast.StageR\x06stages\x126\n" +
 	"\x18complete_step_at_unix_ms\x18\x16 \x01(\x03R\x14completeStepAtUnixMs\x12/\n" +
-	"\ascalars\x18\x17 \x03(\v2\x15.holdfast.ScalarValueR\ascalars\"}\n" +
+	"\ascalars\x18\x17 \x03(\v2\x15.holdfast.ScalarValueR\ascalars\x12\x1f\n" +
+	"\vtotal_steps\x18\x18 \x01(\x03R\n" +
+	"totalSteps\"}\n" +
 	"\vScalarValue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x12\n" +
@@ -5409,7 +5496,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xb9\x05\n" +
+	"warmStatus\"\xfa\x06\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -5437,7 +5524,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"\texit_code\x18\x15 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x1f\n" +
 	"\vexit_signal\x18\x16 \x01(\x05R\n" +
 	"exitSignal\x12\x1b\n" +
-	"\tcpu_cores\x18\x17 \x01(\x01R\bcpuCores\x12\x17\n" +
+	"\tcpu_cores\x18\x17 \x01(\x01R\bcpuCores\x12\x16\n" +
+	"\x06vcores\x18\x18 \x01(\x05R\x06vcores\x12,\n" +
+	"\x12memory_limit_bytes\x18\x19 \x01(\x03R\x10memoryLimitBytes\x12*\n" +
+	"\x11memory_peak_bytes\x18\x1a \x01(\x03R\x0fmemoryPeakBytes\x12\x12\n" +
+	"\x04gpus\x18\x1b \x01(\x05R\x04gpus\x12\x12\n" +
+	"\x04line\x18\x1c \x01(\tR\x04line\x12%\n" +
+	"\x0fline_at_unix_ms\x18\x1d \x01(\x03R\flineAtUnixMs\x12\x17\n" +
 	"\aweb_url\x18\x1e \x01(\tR\x06webUrlB\f\n" +
 	"\n" +
 	"_exit_code\"9\n" +
