@@ -70,7 +70,11 @@ func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*p
 
 // exit returns how the process ended. lines are the last of its output.
 func (p *process) exit(a *attempt, lines []string) *proto.Exited {
-	e := &proto.Exited{Attempt: a.number, Tail: lines[max(0, len(lines)-tailLines):], AtUnixMs: p.at.UnixMilli(), Stopped: a.stopped() || p.ended}
+	var tail []string
+	for _, line := range lines[max(0, len(lines)-tailLines):] {
+		tail = append(tail, tasklog.WithoutEscapes(line))
+	}
+	e := &proto.Exited{Attempt: a.number, Tail: tail, AtUnixMs: p.at.UnixMilli(), Stopped: a.stopped() || p.ended}
 	status, known := p.Status()
 	switch {
 	case !known:
@@ -127,6 +131,26 @@ func (a *attempt) step() int64 {
 		}
 	}
 	return a.events.LastStep()
+}
+
+// totalSteps returns how many steps the first process that says so makes; 0 if none says.
+func (a *attempt) totalSteps() int64 {
+	for _, p := range a.processes {
+		if n := p.out.TotalSteps(); n != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// lastLine returns what the processes have written last, and when; an empty text if nothing.
+func (a *attempt) lastLine() (text string, at time.Time) {
+	for _, p := range a.processes {
+		if t, when := p.out.LastLine(); t != "" && (text == "" || when.After(at)) {
+			text, at = t, when
+		}
+	}
+	return text, at
 }
 
 // takeScalars returns the scalars that the processes have printed, or written to event files,

@@ -112,6 +112,9 @@ func diagnoseYARN(ctx context.Context, c *cluster.Cluster) []check.Finding {
 	for _, s := range sick {
 		list = append(list, check.Finding{Subject: "node", Level: check.Note, Text: strings.TrimSpace(s)})
 	}
+	if partitions, err := c.RM.Partitions(ctx); err == nil {
+		list = append(list, diagnoseLabels(nodes, partitions))
+	}
 	if root, err := c.RM.Queue(ctx, "root"); err == nil {
 		list = append(list, check.Finding{Subject: "queues", Level: check.Good, Text: strings.Join(root.Leaves(), ", ")})
 	}

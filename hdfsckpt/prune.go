@@ -15,7 +15,8 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// PrunePlan is what a prune removes, and why each of the others stays.
+// PrunePlan is what a prune removes, and why each of the others stays; both in the order
+// in which checkpoints are listed.
 type PrunePlan struct {
 	Remove []format.Checkpoint
 	Keep   []Kept
@@ -74,6 +75,8 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 		plan.Remove = append(plan.Remove, c)
 		plan.Bytes += c.Size
 	}
+	slices.Reverse(plan.Remove)
+	slices.Reverse(plan.Keep)
 	return plan
 }
 
@@ -82,8 +85,7 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 // has changed since it was listed stays (EBUSY).
 func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 	var errs []error
-	for i := len(p.Remove) - 1; i >= 0; i-- {
-		c := p.Remove[i]
+	for _, c := range p.Remove {
 		if err := removeCheckpoint(ctx, s, c); err != nil {
 			errs = append(errs, fmt.Errorf("cannot remove the checkpoint %s: %w", c.Name, err))
 		}

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/retain"
@@ -47,17 +46,17 @@ func PlanRollback(list []format.Checkpoint, dir string, step int64) (RollbackPla
 	}
 	switch {
 	case len(found) == 0:
-		return RollbackPlan{}, fmt.Errorf("there is no checkpoint of step %d; complete are: %s: %w", step, strings.Join(have, ", "), syscall.ENOENT)
+		return RollbackPlan{}, fmt.Errorf("there is no checkpoint of step %d; complete are: %s", step, strings.Join(have, ", "))
 	case len(found) > 1:
 		var names []string
 		for _, c := range found {
 			names = append(names, c.Name)
 		}
-		return RollbackPlan{}, fmt.Errorf("several checkpoints are of step %d, say in which directory: %s: %w", step, strings.Join(names, ", "), syscall.EINVAL)
+		return RollbackPlan{}, fmt.Errorf("several checkpoints are of step %d, say in which directory: %s", step, strings.Join(names, ", "))
 	case !found[0].Whole():
-		return RollbackPlan{}, fmt.Errorf("%s is %s: %s; complete are: %s: %w", found[0].Name, found[0].State, found[0].Why, strings.Join(have, ", "), syscall.EINVAL)
+		return RollbackPlan{}, fmt.Errorf("%s is %s: %s; complete are: %s", found[0].Name, found[0].State, found[0].Why, strings.Join(have, ", "))
 	case found[0].Pointer() == nil:
-		return RollbackPlan{}, fmt.Errorf("%s cannot be rolled back to: a program with checkpoints of its own takes the newest; remove the newer ones: %w", found[0].Name, syscall.EINVAL)
+		return RollbackPlan{}, fmt.Errorf("%s cannot be rolled back to: a program with checkpoints of its own takes the newest; move the newer ones out of the directory", found[0].Name)
 	}
 	plan := RollbackPlan{To: found[0]}
 	name, _ := plan.To.Original()

@@ -314,7 +314,7 @@ func TestPrune(t *testing.T) {
 		for _, k := range plan.Keep {
 			kept = append(kept, k.Name+": "+k.Reason)
 		}
-		want := "model.ckpt-300: newer than every complete one; model.ckpt-250: one of the newest 1; model.ckpt-200: a multiple of 100; model.ckpt-150: the newest sealed; model.ckpt-100: a multiple of 100; model.ckpt-50: named by checkpoint; model.ckpt-0: a multiple of 100"
+		want := "model.ckpt-0: a multiple of 100; model.ckpt-50: named by checkpoint; model.ckpt-100: a multiple of 100; model.ckpt-150: the newest sealed; model.ckpt-200: a multiple of 100; model.ckpt-250: one of the newest 1; model.ckpt-300: newer than every complete one"
 		if got := strings.Join(kept, "; "); got != want {
 			t.Errorf("kept are\n%s, want\n%s", got, want)
 		}

@@ -141,16 +141,10 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if err != nil {
 		d.log.WithError(err).Info("cannot read the cluster's nodes and queues; asks will not name nodes")
 	}
+	d.s.table.place.spec = cfg.Spec
 	found := make(chan []hadoop.Node, 1)
 	go func() {
-		var list []hadoop.Node
-		if d.client != nil {
-			list, err = d.client.Nodes(ctx)
-			if err != nil {
-				d.log.WithError(err).Warn("the first asks will not name nodes")
-			}
-		}
-		found <- list
+		found <- d.lookUpNodes(ctx)
 	}()
 	reg, regErr := d.register(ctx)
 	list := <-found
@@ -160,6 +154,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, regErr
 	}
 	d.registered(reg)
+	d.learnQueue(ctx, reg.Queue)
 	d.previous = reg.Previous
 	for _, c := range reg.Previous {
 		d.s.add(c).launched = true
@@ -172,6 +167,32 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d.updateNodes(list)
 	d.wg.Go(d.run)
 	return d, nil
+}
+
+// lookUpNodes returns the cluster's nodes, nil if they are not to be had, and keeps its
+// partitions.
+func (d *Driver) lookUpNodes(ctx context.Context) []hadoop.Node {
+	if d.client == nil {
+		return nil
+	}
+	list, err := d.client.Nodes(ctx)
+	if err != nil {
+		d.log.WithError(err).Warn("the first asks will not name nodes")
+	}
+	if d.s.table.place.partitions, err = d.client.Partitions(ctx); err != nil {
+		d.log.WithError(err).Info("cannot read the cluster's node labels")
+	}
+	return list
+}
+
+// learnQueue keeps which nodes the queue's containers get that ask for no label.
+func (d *Driver) learnQueue(ctx context.Context, name string) {
+	if d.client == nil || len(d.s.table.place.partitions) == 0 {
+		return
+	}
+	if q, err := d.client.Queue(ctx, name); err == nil {
+		d.s.table.place.usual = q.DefaultLabel
+	}
 }
 
 // warningTime returns the time between a scheduler's warning of preemption and the

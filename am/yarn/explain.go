@@ -17,7 +17,9 @@ type clusterView struct {
 	headroom hadoop.Resource // what the limits of queue and user leave, as the scheduler reports
 	hasRoom  bool
 	avoided  map[string]bool
-	held     int64 // MB of the job's containers
+	place    placement
+	crowded  func(a core.Ask, host string) bool // table.crowded; nil: no role is spread
+	held     int64                              // MB of the job's containers
 }
 
 // explain describes for a person why asks are not answered; empty if none is pending.
@@ -65,11 +67,15 @@ func countByRole(pending []core.Ask) string {
 
 // why describes what is missing for one ask of a job that needs a total of need MB.
 func why(a core.Ask, need int64, v clusterView) string {
-	r := resourceOf(a)
+	r, label := resourceOf(a), v.place.label(a.Role)
+	of := v.place.words(label)
 	var running, able []hadoop.Node
-	var sick int
+	var sick, there int
 	for _, n := range v.nodes {
-		if !n.Running() {
+		if !v.place.takes(n, label) || v.place.bans(n.ID.Host) {
+			continue
+		}
+		if there++; !n.Running() {
 			if n.State == "UNHEALTHY" || n.State == "LOST" {
 				sick++
 			}
@@ -81,18 +87,25 @@ func why(a core.Ask, need int64, v clusterView) string {
 		}
 	}
 	switch {
+	case len(v.nodes) > 0 && there == 0:
+		return fmt.Sprintf("the cluster has no node%s any longer: see that the label is given to nodes (yarn rmadmin -replaceLabelsOnNode)", of)
 	case len(v.nodes) > 0 && len(running) == 0:
-		return fmt.Sprintf("the cluster has no node that runs (%d lost or unhealthy)", sick)
+		return fmt.Sprintf("the cluster has no node%s that runs (%d lost or unhealthy)", of, sick)
 	case len(running) > 0 && len(able) == 0:
-		return tooLarge(a, r, running)
+		return tooLarge(a, r, running, of)
 	}
 	if v.hasQueue && !v.queue.Running {
 		return fmt.Sprintf("the queue %q is stopped", v.queue.Name)
 	}
 	if v.hasRoom && !headroomFits(r, v.headroom) {
-		return fmt.Sprintf("the queue %s is full%s: it leaves this job %s, and %s asks for %s; %s",
-			queueName(v), queueUse(v), availableMB(v.headroom), a.Role, r,
-			until("others in the queue end", need, queueMaxMB(v), "the queue may ever have: ask for less, or name another queue with --queue"))
+		return fmt.Sprintf("the queue %s is full%s: it leaves this job %s%s, and %s asks for %s; %s",
+			queueName(v), queueUse(v, label), availableMB(v.headroom), inPartition(of), a.Role, r,
+			until("others in the queue end", need, queueMaxMB(v, label), "the queue may ever have: ask for less, or name another queue with --queue"))
+	}
+	if v.crowded != nil && len(able) > 0 {
+		if able = slices.DeleteFunc(able, func(n hadoop.Node) bool { return v.crowded(a, n.ID.Host) }); len(able) == 0 {
+			return fmt.Sprintf("each node%s has a task of %s already, whose tasks are to be on different ones (--%s-spread); it goes on when another node can take it", of, a.Role, a.Role)
+		}
 	}
 	if len(able) == 0 {
 		return "the ResourceManager has not given them yet"
@@ -100,9 +113,9 @@ func why(a core.Ask, need int64, v clusterView) string {
 	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free()) > 0 })
 	if !free {
 		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
-		return fmt.Sprintf("no node has %s free now for %s; the most is %s on %s; %s",
-			r, a.Role, availableMB(most.Free()), most.ID.Host,
-			until("other containers end", need, runningMB(able), "the nodes that could serve it have together: ask for less, or have nodes added"))
+		return fmt.Sprintf("no node%s has %s free now for %s; the most is %s on %s; %s",
+			of, r, a.Role, availableMB(most.Free()), most.ID.Host,
+			until("other containers end", need, v.mostMB(able), "the nodes that could serve it have together: ask for less, or have nodes added"))
 	}
 	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
 		return "nodes where tasks of this job failed are avoided for the moment"
@@ -110,12 +123,13 @@ func why(a core.Ask, need int64, v clusterView) string {
 	return "there is room, and the ResourceManager will give it with the nodes' next heartbeats"
 }
 
-func tooLarge(a core.Ask, r hadoop.Resource, running []hadoop.Node) string {
+// tooLarge describes that no node is large enough; of says of which partition they are.
+func tooLarge(a core.Ask, r hadoop.Resource, running []hadoop.Node, of string) string {
 	if r.GPUs > 0 && !slices.ContainsFunc(running, func(n hadoop.Node) bool { return n.Capability.GPUs >= r.GPUs }) {
-		return fmt.Sprintf("no node has %d GPUs, which %s asks for", r.GPUs, a.Role)
+		return fmt.Sprintf("no node%s has %d GPUs, which %s asks for", of, r.GPUs, a.Role)
 	}
 	most := slices.MaxFunc(running, func(a, b hadoop.Node) int { return int(a.Capability.MemoryMB - b.Capability.MemoryMB) })
-	return fmt.Sprintf("no node is large enough for %s, which asks for %s; the largest, %s, has %s in all", a.Role, r, most.ID.Host, most.Capability)
+	return fmt.Sprintf("no node%s is large enough for %s, which asks for %s; the largest, %s, has %s in all", of, a.Role, r, most.ID.Host, most.Capability)
 }
 
 // headroomFits compares the memory only: with the scheduler's default resource calculator,
@@ -131,20 +145,42 @@ func availableMB(r hadoop.Resource) string {
 
 func queueName(v clusterView) string { return fmt.Sprintf("%q", v.queue.Name) }
 
-func queueUse(v clusterView) string {
-	most := queueMaxMB(v)
+// queueUse describes how much of its limit a queue uses. What it uses of one partition
+// is not known.
+func queueUse(v clusterView, label string) string {
+	most := queueMaxMB(v, label)
 	if most == 0 {
 		return ""
+	}
+	if v.place.partition(label) != "" {
+		return fmt.Sprintf(" (it may have %s of these nodes at most)", hadoop.Megabytes(most))
 	}
 	return fmt.Sprintf(" (%s of at most %s in use)", hadoop.Megabytes(v.queue.Allocated), hadoop.Megabytes(most))
 }
 
-// queueMaxMB returns the memory that the queue may use, in MB; 0: it is not known.
-func queueMaxMB(v clusterView) int64 {
-	if !v.hasQueue {
+// queueMaxMB returns the memory of a partition that the queue may use, in MB; 0: it is not
+// known.
+func queueMaxMB(v clusterView, label string) int64 {
+	if !v.hasQueue || v.place.several() {
 		return 0
 	}
-	return int64(v.queue.AbsoluteMax * float64(runningMB(v.nodes)))
+	share, label := v.queue.AbsoluteMax, v.place.partition(label)
+	if label != "" {
+		share = v.queue.LabelMax[label]
+	}
+	return int64(share * float64(runningMB(slices.DeleteFunc(slices.Clone(v.nodes), func(n hadoop.Node) bool { return n.Label != label }))))
+}
+
+// inPartition is what words returns where no node is spoken of.
+func inPartition(of string) string { return strings.Replace(of, " with", " of the nodes with", 1) }
+
+// mostMB returns the memory of the nodes that may serve the job, in MB; 0 where some of it
+// is to be on others.
+func (v clusterView) mostMB(able []hadoop.Node) int64 {
+	if v.place.several() {
+		return 0
+	}
+	return runningMB(able)
 }
 
 // runningMB returns the memory of the running nodes, in MB.

@@ -4,6 +4,7 @@ package checkpoints
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"holdfast/client"
@@ -36,6 +37,9 @@ func Directories(ctx context.Context, ref string) ([]Directory, error) {
 	}
 	j, err := jobs.Find(ctx, ref)
 	if err != nil {
+		if i, statErr := os.Stat(ref); statErr == nil && i.IsDir() && client.ExitCode(err) == client.ExitUsage {
+			return nil, client.Usagef("%w; for the directory of that name in this one, write ./%s", err, ref)
+		}
 		return nil, err
 	}
 	defer j.Close()

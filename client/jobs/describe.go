@@ -48,6 +48,9 @@ func WriteTask(w io.Writer, s *proto.JobStatus, t *proto.TaskStatus, width int) 
 	if t.Port != 0 {
 		line("address", fmt.Sprintf("%s:%d for its peers, really %s", t.Task, t.Port, dash(t.RealAddress)))
 	}
+	if t.WebUrl != "" {
+		line("its page", t.WebUrl)
+	}
 	if t.AgentPid != 0 {
 		line("agent", fmt.Sprintf("process %d, %s", t.AgentPid, memory(t.AgentRssBytes)))
 	}

@@ -217,6 +217,9 @@ func (f *follower) finish(s *proto.JobStatus) error {
 	}
 	if s.State == proto.JobState_JOB_STATE_SUCCEEDED {
 		f.progress.Line("%s succeeded in %s", s.Id, elapsed(s))
+		if f.o.Lines == nil {
+			f.progress.Line("its output: yarn-submit logs %s", s.Id)
+		}
 		return nil
 	}
 	if err := WriteFailure(f.o.Out, s); err != nil {

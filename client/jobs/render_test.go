@@ -39,6 +39,15 @@ func TestStatusTellsTheLoss(t *testing.T) {
 	}
 }
 
+// TestCausesFitATerminal: of 80 columns, with a cause as most are.
+func TestCausesFitATerminal(t *testing.T) {
+	s := &proto.JobStatus{Incidents: []*proto.Incident{{Task: "worker-1", Cause: "its process failed", Recovery: "in place", RecoveredUnixMs: 1, RecoveredAfterMs: 69, ResumedStep: 40, LostSteps: 100, ProgressAfterMs: 600}}}
+	var b strings.Builder
+	if err := WriteStatus(&b, s, 80); err != nil || !strings.Contains(b.String(), "its process failed  0.1 s    100         0.6 s     in place\n") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
 // TestStatusTellsWhoseReasonItIs: why an earlier attempt was lost does not look
 // like the present one's state, and a program's error is told.
 func TestStatusTellsWhoseReasonItIs(t *testing.T) {

@@ -73,6 +73,9 @@ var launcherNames = map[string]string{
 	"main_process_ip": "master_addr", "main_process_port": "master_port", "hostname": "host", "task_index": "index",
 }
 
+// tensorboard is the role that looks at what the others report.
+const tensorboard = "tensorboard"
+
 // Notes are about what will probably not work: a script among the words of a
 // command that is here, but is not among the files that the tasks are given, and
 // a placeholder that is none but may have been meant as one.
@@ -101,6 +104,11 @@ func Notes(spec *proto.JobSpec) []string {
 				}
 			}
 			braces(word)
+		}
+	}
+	for _, r := range spec.Roles {
+		if r.Name == tensorboard && r.Count > 0 && len(r.Command) == 0 && !strings.Contains(strings.Join(spec.Command, " "), "{role}") {
+			note("the role %[1]s runs the job's command as the others do: --%[1]s-command 'tensorboard --logdir ./train_logs --port {port} --bind_all' gives it its own", r.Name)
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(spec.Env)) {

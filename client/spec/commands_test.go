@@ -138,4 +138,17 @@ func TestNotes(t *testing.T) {
 	if got := strings.Join(Notes(spec), "\n"); got != "{loss} is left as it is; did you mean host?" {
 		t.Errorf("the notes are:\n%s", got)
 	}
+	spec = &proto.JobSpec{Command: []string{"python", "-m", "train"}, Roles: []*proto.RoleSpec{{Name: "worker", Count: 2}, {Name: "tensorboard", Count: 1}}}
+	if got := strings.Join(Notes(spec), "\n"); !strings.Contains(got, "--tensorboard-command 'tensorboard --logdir") {
+		t.Errorf("of a TensorBoard that trains is noted: %q", got)
+	}
+	for _, own := range []bool{true, false} {
+		spec.Command = []string{"sh", "-c", "exec ./{role}"}
+		if spec.Roles[1].Command = nil; own {
+			spec.Command, spec.Roles[1].Command = []string{"true"}, []string{"tensorboard"}
+		}
+		if got := Notes(spec); len(got) > 0 {
+			t.Errorf("of a TensorBoard with a command of its own is noted: %q", got)
+		}
+	}
 }

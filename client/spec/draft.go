@@ -10,6 +10,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -100,6 +101,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	if strings.ContainsAny(spec.Name, "\n\r\x00") || len(spec.Name) > 200 {
 		wrong = append(wrong, client.Usagef("the name %.40q cannot be a job's: it is one line of at most 200 bytes", spec.Name))
 	}
+	wrong = append(wrong, checkSpares(spec)...)
 	wrong = append(wrong, checkEnv(spec.Env)...)
 	wrong = append(wrong, checkImages(spec)...)
 	wrong = append(wrong, completeCheckpoints(spec)...)
@@ -141,6 +143,19 @@ func checkRole(r *proto.RoleSpec, local bool) []error {
 		wrong = append(wrong, client.Usagef("the memory of the role %s is %d MB and may grow to %d MB: that is less", r.Name, r.MemoryMb, r.MemoryMaxMb))
 	}
 	return wrong
+}
+
+// checkSpares returns an error if spare containers cannot be where any task may be.
+func checkSpares(spec *proto.JobSpec) []error {
+	if spec.Spares == 0 {
+		return nil
+	}
+	for _, r := range spec.Roles {
+		if own, other := cmp.Or(r.NodeLabel, spec.NodeLabel), cmp.Or(spec.Roles[0].NodeLabel, spec.NodeLabel); own != other {
+			return []error{client.Usagef("the roles %s and %s are for nodes with different labels, and a spare container is for any task: leave --spares out, or give all roles one label with --node-label", spec.Roles[0].Name, r.Name)}
+		}
+	}
+	return nil
 }
 
 func checkEnv(env map[string]string) []error {

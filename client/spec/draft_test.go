@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func parse(t *testing.T, args ...string) (*proto.JobSpec, error) {
 	t.Helper()
 	cmd := &cobra.Command{Use: "run"}
 	cmd.Flags().SetInterspersed(false)
-	flags := spec.AddFlags(cmd, spec.RolesIn(args))
+	flags := spec.AddFlags(cmd, spec.RolesIn(args), nil)
 	if err := cmd.ParseFlags(args); err != nil {
 		if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 			return nil, client.Usagef("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), errors.Unwrap(invalid))
@@ -213,15 +214,17 @@ func TestBadInput(t *testing.T) {
 		{"local on HDFS", append(ok, "--local", "--checkpoint", "x=hdfs:///x", "true"), []string{"hdfs:///x", "local"}},
 		{"ACL of a local job", append(ok, "--local", "--view-acl", "amy", "true"), []string{"--view-acl is for a cluster", "--local"}},
 		{"no address of a page", append(ok, "--history-url", "history:80/jobs", "true"), []string{"--history-url is history:80/jobs", "https://HOST/PATH"}},
-		{"no URL to notify", append(ok, "--notify", "hooks.example.org/in", "true"), []string{"--notify is hooks.example.org/in", "https://HOST/PATH"}},
-		{"a URL to notify by mail", append(ok, "--notify", "mailto:me@example.org", "true"), []string{"--notify is mailto:me@example.org", "https://HOST/PATH"}},
-		{"a URL to notify without a host", append(ok, "--notify", "https:///in", "true"), []string{"--notify is https:///in", "https://HOST/PATH"}},
+		{"no URL to notify", append(ok, "--notify", "hooks.example.org/in", "true"), []string{"--notify is a text that is not shown", "https://HOST/PATH"}},
+		{"a URL to notify by mail", append(ok, "--notify", "mailto:me@example.org", "true"), []string{"--notify is a text that is not shown", "https://HOST/PATH"}},
+		{"a URL to notify without a host", append(ok, "--notify", "https:///in", "true"), []string{"--notify is a text that is not shown", "https://HOST/PATH"}},
 		{"an image that is none", append(ok, "--image", "a b", "true"), []string{"--image is a b", "REGISTRY/NAME:TAG"}},
 		{"an image of a local job", append(ok, "--local", "--worker-image", "me/tf", "true"), []string{"--worker-image is for a cluster", "--local"}},
 		{"an unknown runtime", append(ok, "--image", "me/tf", "--image-runtime", "podman", "true"), []string{"--image-runtime is podman", "docker or runc"}},
 		{"a mount without a place in the image", append(ok, "--image", "me/tf", "--image-mounts", "/data", "true"), []string{"--image-mounts /data", "/ON/THE/NODE:/IN/THE/IMAGE:ro"}},
 		{"mounts without an image", append(ok, "--image-mounts", "/data:/data", "true"), []string{"--image-mounts", "--image"}},
 		{"a network of runc", append(ok, "--image", "me/tf", "--image-runtime", "runc", "--image-network", "host", "true"), []string{"--image-network", "runc"}},
+		{"a page that is elsewhere", append(ok, "--worker-web", "http://h/x", "true"), []string{"--worker-web is http://h/x", "begins with a slash"}},
+		{"a page on another host", append(ok, "--worker-web", "//h/x", "true"), []string{"--worker-web is //h/x", "begins with a slash"}},
 		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "go together"}},
 		{"spares", append(ok, "--spares", "-1", "true"), []string{"--spares is -1"}},
 		{"an evaluator that has finished before", append(ok, "--evaluator", "1", "--evaluator-finish", "-1s", "true"), []string{"--evaluator-finish is -1s", "5m"}},
@@ -260,6 +263,9 @@ func TestBadInput(t *testing.T) {
 				if !strings.Contains(err.Error(), w) {
 					t.Errorf("%q is not in: %v", w, err)
 				}
+			}
+			if i := slices.Index(c.args, "--notify"); i >= 0 && strings.Contains(err.Error(), c.args[i+1]) {
+				t.Errorf("a URL that may hold a secret is in: %v", err)
 			}
 		})
 	}

@@ -27,13 +27,18 @@ type assignment struct {
 }
 
 // AddFlags declares the flags on a command, with their shell completion. roles are
-// roles beside KnownRoles that get flags of their own: see RolesIn.
-func AddFlags(cmd *cobra.Command, roles []string) *Flags {
+// roles beside KnownRoles that get flags of their own: see RolesIn. queues completes the
+// names of queues, which the cluster knows.
+func AddFlags(cmd *cobra.Command, roles []string, queues cobra.CompletionFunc) *Flags {
 	f := &Flags{set: cmd.Flags(), groups: map[string]string{}}
 	f.set.StringVarP(&f.file, "file", "f", "", "the job as a YAML `FILE`; flags override what it says")
 	for i := range jobOptions {
 		if o := &jobOptions[i]; o.name != "" {
-			declareFlag(f, cmd, o, o.name, "", func(d *Draft) *Draft { return d })
+			var complete cobra.CompletionFunc
+			if o.name == "queue" {
+				complete = queues
+			}
+			declareFlag(f, cmd, o, o.name, "", complete, func(d *Draft) *Draft { return d })
 		}
 	}
 	for _, role := range append(slices.Clone(KnownRoles), roles...) {
@@ -42,7 +47,7 @@ func AddFlags(cmd *cobra.Command, roles []string) *Flags {
 		}
 		for i := range roleOptions {
 			if o := &roleOptions[i]; o.name != "" {
-				declareFlag(f, cmd, o, roleFlag(role, o.name), role, func(d *Draft) *proto.RoleSpec { return d.Role(role) })
+				declareFlag(f, cmd, o, roleFlag(role, o.name), role, nil, func(d *Draft) *proto.RoleSpec { return d.Role(role) })
 			}
 		}
 	}
@@ -60,9 +65,9 @@ func roleFlag(role, name string) string {
 	return role + "-" + name
 }
 
-// declareFlag declares the flag of an option. in returns the part of a draft that has
-// the option.
-func declareFlag[T any](f *Flags, cmd *cobra.Command, o *option[T], name, role string, in func(*Draft) *T) {
+// declareFlag declares the flag of an option. complete completes its values, or if it is nil
+// the option's kind does; in returns the part of a draft that has the option.
+func declareFlag[T any](f *Flags, cmd *cobra.Command, o *option[T], name, role string, complete cobra.CompletionFunc, in func(*Draft) *T) {
 	if f.set.Lookup(name) != nil {
 		return
 	}
@@ -78,7 +83,9 @@ func declareFlag[T any](f *Flags, cmd *cobra.Command, o *option[T], name, role s
 	if role != "" {
 		flag.Annotations = map[string][]string{ofRole: {role}}
 	}
-	complete := k.complete
+	if complete == nil {
+		complete = k.complete
+	}
 	if complete == nil {
 		complete = cobra.NoFileCompletions
 	}

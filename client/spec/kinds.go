@@ -37,6 +37,7 @@ type kind struct {
 	// complete is the shell completion of values; nil if there is none.
 	complete cobra.CompletionFunc
 	repeated bool // set adds to a list
+	secret   bool // values can hold a secret, and messages do not show them
 	// optional means that the zero value differs from an unset field.
 	optional bool
 }
@@ -90,11 +91,27 @@ func accessList(p *string) kind {
 	return k
 }
 
+// webPath is the path of a URL, which may have a query.
+func webPath(p *string) kind {
+	k := text(p, "PATH")
+	k.check = func() error {
+		if u, err := url.ParseRequestURI(*p); *p != "" && (err != nil || u.IsAbs() || u.Host != "" || strings.ContainsAny(*p, "\\ ") || strings.HasPrefix(*p, "//")) {
+			return errors.New("write a path that begins with a slash, as in / or /lab?reset")
+		}
+		return nil
+	}
+	return k
+}
+
 // webAddress is an absolute URL of HTTP, without a query.
 func webAddress(p *string) kind { return httpURL(p, false) }
 
-// webhook is an absolute URL of HTTP, which may have a query.
-func webhook(p *string) kind { return httpURL(p, true) }
+// webhook is an absolute URL of HTTP, which may have a query. Such URLs hold tokens.
+func webhook(p *string) kind {
+	k := httpURL(p, true)
+	k.secret = true
+	return k
+}
 
 func httpURL(p *string, query bool) kind {
 	k := text(p, "URL")

@@ -16,13 +16,18 @@ import (
 	"holdfast/proto"
 )
 
-// command is a list of words, or a text for the shell. It has no flag.
+// command is a list of words, or a text for the shell. A flag is a text.
 func command(p *[]string) kind {
+	shell := func(text string) error {
+		*p = []string{"/bin/sh", "-c", text}
+		return nil
+	}
 	return kind{
+		placeholder: "TEXT",
+		set:         shell,
 		decode: func(n *yaml.Node) error {
 			if n.Kind == yaml.ScalarNode {
-				*p = []string{"/bin/sh", "-c", n.Value}
-				return nil
+				return shell(n.Value)
 			}
 			return eachItem(n, "command", func(word string) error { *p = append(*p, word); return nil })
 		},

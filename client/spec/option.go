@@ -78,7 +78,11 @@ func checkValues[T any](table []option[T], of *T, flag func(*option[T]) string, 
 			continue
 		}
 		if err := k.check(); err != nil {
-			wrong = append(wrong, client.Usagef("%s is %v: %w", flag(o), k.encode(), err))
+			value := k.encode()
+			if k.secret {
+				value = "a text that is not shown, since it may hold a secret"
+			}
+			wrong = append(wrong, client.Usagef("%s is %v: %w", flag(o), value, err))
 		}
 	}
 	return wrong

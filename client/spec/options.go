@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // KnownRoles are the roles that have flags without being named by --role.
-var KnownRoles = []string{"ps", "worker", "chief", "head", "evaluator", "tensorboard"}
+var KnownRoles = []string{"ps", "worker", "chief", "head", "evaluator", tensorboard}
 
 // maxCount bounds the numbers of tasks, restarts and the like.
 const maxCount = 10000
@@ -42,6 +43,38 @@ var jobOptions = []option[Draft]{
 		name: "queue", group: groupCluster, help: "YARN's queue (default \"default\")",
 		doc:  "YARN's queue. Default: `default`",
 		kind: func(d *Draft) kind { return text(&d.Job.Queue, "QUEUE") },
+	}, {
+		name: "node-label", group: groupCluster, clusterOnly: true, help: "the nodes' label (YARN's partition) for all containers",
+		doc:  "the label of the nodes (YARN's partition) on which the job runs, its application master included: [clusters.md](clusters.md#node-labels). Default: that of the queue",
+		kind: func(d *Draft) kind { return nodeLabel(&d.Job.NodeLabel) },
+	}, {
+		name: "avoid-node", group: groupCluster, clusterOnly: true, help: "hosts on which no task may be",
+		doc:  "hosts, as YARN names them, on which no task may be; the application master may",
+		kind: func(d *Draft) kind { return words(&d.Job.AvoidNodes, "HOST,...", nothing, nil) },
+	}, {
+		name: "tags", group: groupCluster, clusterOnly: true, help: "YARN's tags, to find the job by",
+		doc:  "words by which YARN's users find the job (`yarn application -list -appTags`), in lower case",
+		kind: func(d *Draft) kind { return words(&d.Job.Tags, "TAG,...", strings.ToLower, checkTag) },
+	}, {
+		name: "priority", group: groupCluster, clusterOnly: true, help: "in its queue, the greater goes first",
+		doc:  "the job's priority in its queue: the greater goes first. The scheduler lowers it to what the queue allows the user. Default: that of the queue",
+		kind: func(d *Draft) kind { return number(&d.Job.Priority, 0, math.MaxInt32) },
+	}, {
+		name: "lifetime", group: groupCluster, clusterOnly: true, help: "YARN ends the job after so long",
+		doc:  "how long the job may take, from its submission: then YARN kills it, in a minute or so. A queue may set a limit of its own, which holds for longer ones. Default: no limit of its own",
+		kind: func(d *Draft) kind { return milliseconds(&d.Job.LifetimeMs, time.Second, 0) },
+	}, {
+		name: "reservation", group: groupCluster, clusterOnly: true, help: "YARN's reservation, as reservation_1700000000000_0001",
+		doc:  "the id of a reservation of YARN's whose resources the job uses, as `reservation_1700000000000_0001`",
+		kind: func(d *Draft) kind { return reservation(&d.Job.Reservation) },
+	}, {
+		name: "log-include", group: groupCluster, clusterOnly: true, help: "log files that YARN collects (default: all)",
+		doc:  "which files of containers' log directories YARN collects when the job has ended: a regular expression of Java's for their names. Default: all. What tasks print is kept in the job's directory, too, whatever stands here",
+		kind: func(d *Draft) kind { return text(&d.Job.LogInclude, "REGEXP") },
+	}, {
+		name: "log-exclude", group: groupCluster, clusterOnly: true, help: "log files that YARN does not collect",
+		doc:  "which of them it does not collect",
+		kind: func(d *Draft) kind { return text(&d.Job.LogExclude, "REGEXP") },
 	}, {
 		name: "framework", group: groupProgram, help: frameworks,
 		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`, `lightgbm`) or its script imports, which is told; else `none`. What it brings: [frameworks.md](frameworks.md)",
@@ -189,6 +222,14 @@ var roleOptions = []option[proto.RoleSpec]{
 		doc:  "GPUs of a task, which no other task of its node uses: [frameworks.md](frameworks.md#gpus)",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, maxCount) },
 	}, {
+		name: "node-label", group: groupRoles, clusterOnly: true, help: "the nodes' label for a role",
+		doc:  "the label of the nodes for the role. Default: that of the job",
+		kind: func(r *proto.RoleSpec) kind { return nodeLabel(&r.NodeLabel) },
+	}, {
+		name: "spread", group: groupRoles, clusterOnly: true, help: "put each task of a role on a node of its own",
+		doc:  "no two tasks of the role are on one node, so that no node takes several with it: [clusters.md](clusters.md#nodes)",
+		kind: func(r *proto.RoleSpec) kind { return boolean(&r.Spread) },
+	}, {
 		name: "processes", group: groupRoles, help: "processes of a task (pytorch: default one a GPU)",
 		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch` and `xgboost` one for each GPU, else 1",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Processes, 0, maxCount) },
@@ -203,7 +244,12 @@ var roleOptions = []option[proto.RoleSpec]{
 		doc:  "the container image of the role's tasks. Default: `--image`",
 		kind: func(r *proto.RoleSpec) kind { return image(&r.Image) },
 	}, {
-		key:  "command",
+		name: "web", group: groupRoles, defOf: map[string]string{tensorboard: "/"}, help: "path of a page that a task serves on {port}",
+		doc:  "the path of a page that each task of the role serves by HTTP on `{port}`, as `/`: [the job's page](page.md#a-job), `status` and `describe` have its address. Default: `/` for `tensorboard`, else none",
+		kind: func(r *proto.RoleSpec) kind { return webPath(&r.WebPath) },
+	}, {
+		name: "command", group: groupRoles, help: "command of the role, for sh (default: the job's)",
+		doc:  "the role's own command, a text for `sh`; in YAML a list, too: [below](#tensorboard). Default: the job's",
 		kind: func(r *proto.RoleSpec) kind { return command(&r.Command) },
 	},
 }

@@ -21,11 +21,19 @@ func TestWhatIsPrintedIsRead(t *testing.T) {
 	write(t, filepath.Join(dir, "job.yaml"), `
 name: "null"
 queue: q
+node-label: cpu
+avoid-node: [n1, n2]
+tags: [one, "two, three"]
+priority: 4
+lifetime: 26h
+reservation: reservation_1700000000000_0001
+log-include: "agent.*"
+log-exclude: ".*err"
 framework: tensorflow
 roles:
   reader: {count: 2, command: [python, "a b.py", "x: y\n# z", "{index}"]}
   evaluator: {count: 1, finish: 1m}
-  worker: {count: 3, min: 2, image: me/worker, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [sh, -c, "\nfor s in 1; do\n\td=$s\n\techo '{a: '$s'}' > $d || exit 1\n\trm x\ndone"]}
+  worker: {count: 3, node-label: cpu, spread: true, min: 2, image: me/worker, web: /lab, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [sh, -c, "\nfor s in 1; do\n\td=$s\n\techo '{a: '$s'}' > $d || exit 1\n\trm x\ndone"]}
   ps: 1
 command: [sh, -c, "echo '{task}'; exit 0"]
 env: {A: "3", B: "", C: "true", D: "x=y", E: "one\n  two: 2\n\tthree"}
@@ -103,7 +111,7 @@ notify: https://hooks/in?token=x
 	}
 	// The flags' form of a job is as good.
 	cmd := &cobra.Command{Use: "run"}
-	flags := spec.AddFlags(cmd, nil)
+	flags := spec.AddFlags(cmd, nil, nil)
 	if err := cmd.ParseFlags([]string{"--worker", "2", "--worker-memory", "300m", "--", "true"}); err != nil {
 		t.Fatal(err)
 	}

@@ -90,11 +90,17 @@ func NewApplication(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec
 	})
 	g.Go(func() error { return usage(c.RM.CheckQueue(ctx, spec.Queue)) })
 	g.Go(func() error {
-		nodes, err := c.RM.Nodes(ctx)
+		p, err := lookUpPlaces(ctx, c.RM, spec)
 		if err != nil {
 			return cluster.YARNError(err)
 		}
-		return usage(checks.each(func(d []yarn.Demand) error { return fitNodes(nodes, d) }))
+		if err := p.checkLabels(spec); err != nil {
+			return usage(err)
+		}
+		if err := p.checkNodes(spec); err != nil {
+			return usage(err)
+		}
+		return usage(checks.each(p.fit))
 	})
 	return id, g.Wait()
 }
@@ -119,7 +125,7 @@ func checksOf(spec *proto.JobSpec) checks {
 	var first, grown []yarn.Demand
 	var spare yarn.Resource
 	for _, r := range spec.Roles {
-		d := yarn.Demand{Role: r.Name, Count: int(r.Count), Resource: yarn.Resource{MemoryMB: r.MemoryMb, VCores: r.Vcores, GPUs: r.Gpus}}
+		d := yarn.Demand{Role: r.Name, Count: int(r.Count), Label: cmp.Or(r.NodeLabel, spec.NodeLabel), Resource: yarn.Resource{MemoryMB: r.MemoryMb, VCores: r.Vcores, GPUs: r.Gpus}}
 		first = append(first, d)
 		spare = yarn.Resource{MemoryMB: max(spare.MemoryMB, r.MemoryMb), VCores: max(spare.VCores, r.Vcores), GPUs: max(spare.GPUs, r.Gpus)}
 		d.Resource.MemoryMB = max(r.MemoryMb, r.MemoryMaxMb)
@@ -129,7 +135,7 @@ func checksOf(spec *proto.JobSpec) checks {
 	if spec.Spares > 0 {
 		list = append(list, check{
 			"a spare container can take any task, so it is as large as all roles need (--spares 0 does without): ",
-			[]yarn.Demand{{Role: "spare", Count: int(spec.Spares), Resource: spare}},
+			[]yarn.Demand{{Role: "spare", Count: int(spec.Spares), Label: spareLabel(spec), Resource: spare}},
 		})
 	}
 	return list
@@ -140,35 +146,6 @@ func (c checks) each(check func([]yarn.Demand) error) error {
 	for _, k := range c {
 		if err := check(k.demands); err != nil {
 			return fmt.Errorf("%s%w", k.what, err)
-		}
-	}
-	return nil
-}
-
-// fitNodes returns an error if a role fits no running node. Without any running node
-// there is nothing to compare with, and the job waits.
-func fitNodes(nodes []yarn.Node, demands []yarn.Demand) error {
-	var running []yarn.Resource
-	for _, n := range nodes {
-		if n.Running() {
-			running = append(running, n.Capability)
-		}
-	}
-	if len(running) == 0 {
-		return nil
-	}
-	for _, d := range demands {
-		fits := false
-		largest := running[0]
-		for _, r := range running {
-			fits = fits || d.Resource.Fits(r)
-			if r.MemoryMB > largest.MemoryMB {
-				largest = r
-			}
-		}
-		if !fits {
-			return fmt.Errorf("the role %q asks for %s a task, and no node of the cluster has that much (the largest has %s): ask for less with --%s-memory, --%s-vcores or --%s-gpus",
-				d.Role, d.Resource, largest, d.Role, d.Role, d.Role)
 		}
 	}
 	return nil

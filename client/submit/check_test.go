@@ -13,7 +13,7 @@ func TestFitNodes(t *testing.T) {
 	}
 	nodes := []yarn.Node{node("RUNNING", 4096, 8), node("RUNNING", 8192, 2), node("LOST", 65536, 64)}
 	ask := func(mb int64, cores int32) error {
-		return fitNodes(nodes, []yarn.Demand{{Role: "worker", Count: 1, Resource: yarn.Resource{MemoryMB: mb, VCores: cores}}})
+		return places{nodes: nodes}.fit([]yarn.Demand{{Role: "worker", Count: 1, Resource: yarn.Resource{MemoryMB: mb, VCores: cores}}})
 	}
 	if err := ask(8192, 2); err != nil {
 		t.Error(err)
@@ -23,7 +23,41 @@ func TestFitNodes(t *testing.T) {
 			t.Errorf("the error is: %v", err)
 		}
 	}
-	if err := fitNodes([]yarn.Node{node("LOST", 1, 1)}, []yarn.Demand{{Role: "w", Resource: yarn.Resource{MemoryMB: 2}}}); err != nil {
+	lost := places{nodes: []yarn.Node{node("LOST", 1, 1)}}
+	if err := lost.fit([]yarn.Demand{{Role: "w", Resource: yarn.Resource{MemoryMB: 2}}}); err != nil {
 		t.Errorf("without running nodes there is nothing to compare with: %v", err)
+	}
+}
+
+func TestFitPartitions(t *testing.T) {
+	node := func(label, state string, mb int64) yarn.Node {
+		return yarn.Node{Label: label, State: state, Capability: yarn.Resource{MemoryMB: mb}}
+	}
+	p := places{
+		nodes:      []yarn.Node{node("", "RUNNING", 2048), node("gpu", "RUNNING", 8192), node("spot", "RUNNING", 4096), node("idle", "LOST", 1024)},
+		partitions: []yarn.Partition{{Label: "empty"}, {Label: "gpu", Exclusive: true}, {Label: "idle"}, {Label: "spot"}},
+		queue:      yarn.Queue{Name: "q"}, hasQueue: true,
+	}
+	for _, c := range []struct {
+		label string
+		mb    int64
+		want  string // in the error; empty: there is none
+	}{
+		{"gpu", 8192, ""},
+		{"gpu", 8193, `no node with the label "gpu" has that much (the largest has 8 GB`},
+		{"", 2048, ""},
+		{"", 4096, ""}, // another partition lends
+		{"", 8192, "no node of the cluster has that much (the largest has 4 GB"},
+		{"idle", 9999, ""}, // they may come back larger
+		{"empty", 1, "none has it"},
+	} {
+		err := p.fit([]yarn.Demand{{Role: "w", Label: c.label, Resource: yarn.Resource{MemoryMB: c.mb}}})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%d MB on %q: %v, want %q", c.mb, c.label, err, c.want)
+		}
+	}
+	p.queue.DefaultLabel = "gpu"
+	if err := p.fit([]yarn.Demand{{Role: "w", Resource: yarn.Resource{MemoryMB: 8192}}}); err != nil {
+		t.Errorf("the queue's own label does not count: %v", err)
 	}
 }

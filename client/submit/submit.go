@@ -147,8 +147,15 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	}
 	submitting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	reservation, err := reservationOf(spec)
+	if err != nil {
+		return nil, err
+	}
 	err = Application(submitting, c, yarn.Submission{
 		ID: id, Name: spec.Name, Queue: spec.Queue, Master: resource,
+		NodeLabel: spec.NodeLabel, Tags: spec.Tags, Priority: spec.Priority, Reservation: reservation,
+		Lifetime:    time.Duration(spec.LifetimeMs) * time.Millisecond,
+		Logs:        yarn.LogAggregation{Include: spec.LogInclude, Exclude: spec.LogExclude},
 		MaxAttempts: masterAttempts, AttemptsWithin: masterAttemptsWithin, KeepContainers: true,
 		Launch: yarn.Launch{
 			Resources:   master,
@@ -163,6 +170,14 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	}
 	job.SetStarted(set.Client, nil)
 	return job, nil
+}
+
+// reservationOf returns the reservation that a job uses; zero if none.
+func reservationOf(spec *proto.JobSpec) (yarn.ReservationID, error) {
+	if spec.Reservation == "" {
+		return yarn.ReservationID{}, nil
+	}
+	return yarn.ParseReservationID(spec.Reservation)
 }
 
 // Application submits an application. On failure it kills the application, in case the

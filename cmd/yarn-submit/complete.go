@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client/checkpoints"
+	"holdfast/client/cluster"
 	"holdfast/client/jobs"
 	"holdfast/client/jobs/logs"
 	"holdfast/hdfsckpt/format"
@@ -51,6 +52,23 @@ func jobsToComplete(cmd *cobra.Command) []cobra.Completion {
 		words = append(words, cobra.CompletionWithDesc(e.Id, state+", "+e.Name))
 	}
 	return words
+}
+
+// completeQueue completes the queues that take applications. Without a cluster that answers,
+// none is completed.
+func completeQueue(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	c, err := cluster.Connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer c.Close()
+	root, err := c.RM.Queue(ctx, "root")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return root.Leaves(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeJobThenTask completes JOB and then a task of it, or with more a role or the

@@ -82,6 +82,7 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	addGroup(root, "Checkpoints:", newCheckpointCommand())
 	addGroup(root, "This machine and the cluster:", newDoctorCommand(), newVersionCommand())
 	root.AddCommand(newDoctorMasterCommand(), newDoctorNodeCommand(), newManCommand(), newAMCommand(), newAgentCommand())
+	refuseUnknownTopics(root)
 	return root
 }
 

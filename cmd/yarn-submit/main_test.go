@@ -149,7 +149,7 @@ cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 	if code != 0 {
 		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
 	}
-	contains(t, out, "started local-", "worker-1", "succeeded in")
+	contains(t, out, "started local-", "worker-1", "succeeded in", "its output: yarn-submit logs local-")
 	for _, task := range []string{"worker-0", "worker-1"} {
 		if b, err := os.ReadFile(filepath.Join(p.dir, "ck", task)); err != nil || string(b) != task+"\n" {
 			t.Errorf("the checkpoint directory has %q of %s (%v)", b, task, err)
@@ -248,7 +248,7 @@ func TestJobThatFails(t *testing.T) {
 // attempt which is over as if it were the present one's.
 func TestStatusTellsErrors(t *testing.T) {
 	p := newPlace(t)
-	write(t, filepath.Join(p.dir, "bad.py"), "import sys\nprint('on the way')\n{}['lr']\n")
+	write(t, filepath.Join(p.dir, "bad.py"), "import sys\nprint('\\033[32mon the way\\033[0m')\n{}['lr']\n")
 	if _, errs, code := p.call("run", "--local", "--worker", "1", "--restarts", "0", "--name", "bad", "--files", "bad.py", "--", "python3", "bad.py"); code != client.ExitFailed {
 		t.Errorf("run ended with %d: %s", code, errs)
 	}
@@ -410,6 +410,9 @@ func TestInterruptOfAnOnlooker(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	p := newPlace(t)
+	if err := os.Mkdir(filepath.Join(p.dir, "saved"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
@@ -417,6 +420,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{[]string{"frobnicate"}, `"frobnicate" is not a command`, client.ExitUsage},
 		{[]string{"stauts", "x"}, "did you mean status?", client.ExitUsage},
+		{[]string{"help", "stauts"}, "did you mean status?", client.ExitUsage},
+		{[]string{"ckpt", "ls", "saved"}, "for the directory of that name in this one, write ./saved", client.ExitUsage},
 		{[]string{"submit", "--help"}, `"submit" is not a command`, client.ExitUsage},
 		{[]string{"ckpt", "l", "x"}, `"l" is not a command of yarn-submit ckpt: see yarn-submit ckpt --help; did you mean ls?`, client.ExitUsage},
 		{[]string{"list", "ux-30"}, `"ux-30" is one too many: write yarn-submit list` + "\n", client.ExitUsage},

@@ -27,7 +27,7 @@ to it. The job's files and archives are read anew from where they were.
 		ValidArgsFunction: completeJob,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRerun(cmd, o, args) },
 	}
-	o.flags = spec.AddFlags(cmd, spec.RolesIn(args))
+	o.flags = spec.AddFlags(cmd, spec.RolesIn(args), completeQueue)
 	if err := cmd.Flags().MarkHidden("file"); err != nil {
 		panic(err) // AddFlags has declared it
 	}

@@ -51,7 +51,7 @@ is shown with --logs, and at any time by yarn-submit logs.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runRun(cmd, o, args) },
 	}
 	cmd.Flags().SetInterspersed(false)
-	o.flags = spec.AddFlags(cmd, spec.RolesIn(args))
+	o.flags = spec.AddFlags(cmd, spec.RolesIn(args), completeQueue)
 	o.addHow(cmd)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return runUsage(cmd, o.flags) })
 	return cmd

@@ -44,6 +44,28 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// refuseUnknownTopics has the command help refuse what is no command, where cobra's own shows
+// the help of root.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil || help == root {
+		return
+	}
+	show := help.Run
+	help.Run = nil
+	help.RunE = func(cmd *cobra.Command, args []string) error {
+		of, rest, err := root.Find(args)
+		if err == nil {
+			err = unknownCommand(of, rest)
+		}
+		if err == nil {
+			show(cmd, args)
+		}
+		return err
+	}
+}
+
 // flagError says what is wrong with a flag, without the texts of the functions
 // that could not read it.
 func flagError(cmd *cobra.Command, err error) error {

@@ -51,6 +51,8 @@ type Traits struct {
 	// nothing happens was lost, and what it was to replace can be restored while other
 	// tasks run. Of other formats that has to wait until none does.
 	Steady bool
+	// PartlySummed: not all of its files have checksums of their own.
+	PartlySummed bool
 	// Spare is the suffix of files that no restore needs; empty if there are none.
 	Spare string
 	// RepairsPointer: where its pointer does not name what can be restored, it is changed

@@ -3,6 +3,7 @@ package formats_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
@@ -24,6 +26,8 @@ func fixtures(t *testing.T) (dir string, s store.Store, list []format.Checkpoint
 	for from, to := range map[string]string{
 		"tfbundle/testdata/*.ckpt-*": ".", "torchfile/testdata/*.p*": ".", "torchfile/testdata/dcp-300/*": "dcp-300",
 		"torchfile/testdata/dcp-300/.metadata": "dcp-300", "safetensors/testdata/*.safetensors": ".",
+		"testdata/trainer/checkpoint-1/*": "trainer/checkpoint-1", "testdata/trainer/checkpoint-2/*": "trainer/checkpoint-2",
+		"testdata/deepspeed/latest": "deepspeed", "testdata/deepspeed/global_step1/*": "deepspeed/global_step1",
 	} {
 		files, err := filepath.Glob(filepath.Join("..", from))
 		if err != nil || len(files) == 0 {
@@ -41,6 +45,10 @@ func fixtures(t *testing.T) (dir string, s store.Store, list []format.Checkpoint
 				t.Fatal(err)
 			}
 		}
+	}
+	now := time.Now()
+	if err := os.Chtimes(filepath.Join(dir, "deepspeed/latest"), now, now); err != nil { // it is written last
+		t.Fatal(err)
 	}
 	s, err := store.NewLocal(dir)
 	if err == nil {
@@ -89,7 +97,7 @@ func TestTensorsAreReadInPieces(t *testing.T) {
 			}
 		}
 	}
-	if kinds[formats.TensorFlow] == 0 || kinds[formats.Torch] == 0 || kinds[formats.Distributed] == 0 || kinds[formats.Safetensors] == 0 {
+	if kinds[formats.TensorFlow] == 0 || kinds[formats.Torch] == 0 || kinds[formats.Distributed] == 0 || kinds[formats.Safetensors] == 0 || kinds[formats.HuggingFace] == 0 || kinds[formats.DeepSpeed] == 0 {
 		t.Errorf("tensors were read of %v", kinds)
 	}
 	slices.Sort(held)
@@ -116,6 +124,43 @@ func sorted(k tensor.Kind, b []byte) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// TestTensorsOfTrainers: of a model that is in one file, of one that was cut, and of one with its
+// optimizer in parts.
+func TestTensorsOfTrainers(t *testing.T) {
+	_, s, list := fixtures(t)
+	for name, want := range map[string]string{
+		"trainer/checkpoint-1":   "first.bias float32 [8] model.safetensors; first.weight float32 [8 4] model.safetensors; second.bias float32 [2] model.safetensors; second.weight float32 [2 8] model.safetensors",
+		"trainer/checkpoint-2":   "first.bias float32 [8] model-00002-of-00003.safetensors; first.weight float32 [8 4] model-00001-of-00003.safetensors; second.bias float32 [2] model-00003-of-00003.safetensors; second.weight float32 [2 8] model-00002-of-00003.safetensors",
+		"deepspeed/global_step1": "module.0.bias bfloat16 [3] mp_rank_00_model_states.pt; module.0.weight bfloat16 [3 4] mp_rank_00_model_states.pt; module.1.bias bfloat16 [1] mp_rank_00_model_states.pt; module.1.weight bfloat16 [1 3] mp_rank_00_model_states.pt",
+	} {
+		i := slices.IndexFunc(list, func(c format.Checkpoint) bool { return c.Name == name })
+		if i < 0 {
+			t.Fatalf("%s is not found", name)
+		}
+		all, err := format.OpenTensors(t.Context(), s, &list[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer all.Close()
+		var got []string
+		optimizer := 0
+		for _, x := range all.All() {
+			if strings.HasPrefix(x.Name, "optimizer.") {
+				optimizer++
+				continue
+			}
+			got = append(got, fmt.Sprintf("%s %s %v %s", x.Name, x.Kind, x.Shape, filepath.Base(x.File)))
+		}
+		if text := strings.Join(got, "; "); text != want || strings.HasPrefix(name, "trainer") != (optimizer > 0) {
+			t.Errorf("%s has, beside %d of the optimizer,\n%s, want\n%s", name, optimizer, text, want)
+		}
+		parts, problems, err := list[i].Contents().Parts(t.Context(), s, &list[i])
+		if err != nil || len(problems) > 0 || len(parts) == 0 {
+			t.Errorf("%s has %d parts, %v, %v", name, len(parts), problems, err)
+		}
+	}
 }
 
 // TestPiecesAreChecked: a byte that is wrong fails the reader at its end, where the format has

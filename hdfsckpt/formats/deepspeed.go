@@ -22,7 +22,10 @@ const DeepSpeed format.Kind = "deepspeed"
 
 type deepSpeed struct{}
 
-var _ format.Pointer = deepSpeed{}
+var (
+	_ format.Pointer  = deepSpeed{}
+	_ format.Contents = deepSpeed{}
+)
 
 // latest is the pointer.
 const latest = "latest"
@@ -182,6 +185,40 @@ func missingOfDeepSpeed(have map[string]bool) string {
 		}
 	}
 	return ""
+}
+
+// deepSpeedModel is the file of a model: of one model parallel rank, or of one layer of a
+// pipeline.
+var deepSpeedModel = regexp.MustCompile(`^(mp_rank_\d+_|layer_\d+-model_\d+-)model_states\.pt$`)
+
+// Tensors are those of the model's files; where there are several, with the name of the file
+// before. Those of the optimizer are left out: a rank's file has parts of them, flat and
+// without their names.
+func (deepSpeed) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	var models []string
+	for _, f := range c.Files {
+		if deepSpeedModel.MatchString(path.Base(f.Name)) {
+			models = append(models, f.Name)
+		}
+	}
+	var all []*format.Tensor
+	for _, name := range models {
+		prefix := ""
+		if len(models) > 1 {
+			prefix = strings.TrimSuffix(path.Base(name), ".pt") + "."
+		}
+		more, err := torchTensors(o, name, prefix)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// Parts are the records of all files.
+func (deepSpeed) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
+	return savedParts(ctx, s, c.Files)
 }
 
 func (deepSpeed) PointerFile() string { return latest }

@@ -25,14 +25,17 @@ const HuggingFace format.Kind = "huggingface"
 
 type huggingFace struct{}
 
-var _ format.SaveRecorder = huggingFace{}
+var (
+	_ format.SaveRecorder = huggingFace{}
+	_ format.Contents     = huggingFace{}
+)
 
 func (huggingFace) Traits() format.Traits {
 	return format.Traits{
 		Kind: HuggingFace, FoundBy: []format.Kind{Torch, Safetensors},
 		Last:         []string{trainerState, "rng_state_*.pth"}, // other ranks may come after the first
 		CompleteWhen: "the directory checkpoint-N has trainer_state.json and its files of weights, with their lengths",
-		MayGrow:      true,
+		MayGrow:      true, PartlySummed: true,
 	}
 }
 

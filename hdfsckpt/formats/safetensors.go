@@ -33,7 +33,7 @@ func (safeTensors) Traits() format.Traits {
 		Kind:         Safetensors,
 		Last:         []string{"*" + safetensorsSuffix, "*" + safetensorsIndex},
 		CompleteWhen: "the file has the length that its header says; with an index, all files that it names have",
-		MayGrow:      true, AloneInStepDir: true,
+		MayGrow:      true, AloneInStepDir: true, PartlySummed: true,
 	}
 }
 
@@ -214,37 +214,48 @@ func (safeTensors) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Te
 		if path.Ext(f.Name) != safetensorsSuffix {
 			continue // the index
 		}
-		r, err := o.Open(f.Name)
+		tensors, err := safetensorsOf(o, f.Name)
 		if err != nil {
 			return nil, err
 		}
-		header, err := safetensors.HeaderSize(r, r.Size())
-		if err == nil {
-			err = o.Admit(f.Name, header)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
-		}
-		tensors, err := readHeader(o.Context(), r)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
-		}
-		for _, x := range tensors {
-			t := &format.Tensor{Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Size, File: f.Name, Pieces: 1}
-			if x.Kind.Size() > 0 {
-				t.Source.Read = func() ([]byte, error) {
-					b := make([]byte, x.Size)
-					n, err := r.ReadAt(b, x.Offset)
-					if n == len(b) {
-						err = nil
-					}
-					return b, err
+		all = append(all, tensors...)
+	}
+	return all, nil
+}
+
+// safetensorsOf finds the tensors of one file.
+func safetensorsOf(o *format.Opener, file string) ([]*format.Tensor, error) {
+	r, err := o.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	header, err := safetensors.HeaderSize(r, r.Size())
+	if err == nil {
+		err = o.Admit(file, header)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	tensors, err := readHeader(o.Context(), r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	var all []*format.Tensor
+	for _, x := range tensors {
+		t := &format.Tensor{Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Size, File: file, Pieces: 1}
+		if x.Kind.Size() > 0 {
+			t.Source.Read = func() ([]byte, error) {
+				b := make([]byte, x.Size)
+				n, err := r.ReadAt(b, x.Offset)
+				if n == len(b) {
+					err = nil
 				}
-				t.Source.Rows = func(int64) (io.Reader, error) { return io.NewSectionReader(r, x.Offset, x.Size), nil }
-				t.Source.Parts = t.Source.Rows
+				return b, err
 			}
-			all = append(all, t)
+			t.Source.Rows = func(int64) (io.Reader, error) { return io.NewSectionReader(r, x.Offset, x.Size), nil }
+			t.Source.Parts = t.Source.Rows
 		}
+		all = append(all, t)
 	}
 	return all, nil
 }

@@ -127,7 +127,12 @@ func (torch) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, 
 	if c.State == format.Unchecked {
 		return nil, fmt.Errorf("its tensors cannot be shown: %s", c.Why)
 	}
-	r, err := o.Open(c.Name)
+	return torchTensors(o, c.Name, "")
+}
+
+// torchTensors finds the tensors of a file of torch.save. prefix is put before their names.
+func torchTensors(o *format.Opener, file, prefix string) ([]*format.Tensor, error) {
+	r, err := o.Open(file)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +141,7 @@ func (torch) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, 
 		return nil, err
 	}
 	if pickle := a.Find(torchfile.Pickle); pickle != nil {
-		if err := o.Admit(c.Name, pickle.Size); err != nil {
+		if err := o.Admit(file, pickle.Size); err != nil {
 			return nil, err
 		}
 	}
@@ -149,11 +154,11 @@ func (torch) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, 
 		x := &f.Tensors[i]
 		name := x.Name
 		if name == "" { // the tensor is all there is
-			name = path.Base(c.Name)
+			name = path.Base(file)
 		}
 		rows := func(int64) (io.Reader, error) { return f.Rows(x) }
 		all = append(all, &format.Tensor{
-			Name: name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), File: c.Name, Pieces: 1,
+			Name: prefix + name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), File: file, Pieces: 1,
 			Source: format.Source{
 				Read: func() ([]byte, error) { return f.Read(x) },
 				Rows: rows, Parts: rows, Held: f.Held(x),

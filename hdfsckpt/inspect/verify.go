@@ -53,6 +53,8 @@ func VerifiedBy(c *format.Checkpoint) string {
 		return "its manifest"
 	case c.Contents() == nil:
 		return "their lengths; it is not sealed, and has no checksums"
+	case c.Traits().PartlySummed:
+		return "their lengths, and those of torch.save with their checksums; it is not sealed, and its other files have no checksums"
 	}
 	return "the checksums that it has in itself"
 }

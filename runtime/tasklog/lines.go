@@ -85,10 +85,14 @@ var (
 	controls = regexp.MustCompile(`[\x00-\x1f\x7f-\x{9f}]+`)
 )
 
+// WithoutEscapes returns a task's line without terminal escape sequences, as those of
+// colours.
+func WithoutEscapes(line string) string { return escapes.ReplaceAllString(line, "") }
+
 // Plain returns a task's line without control characters, and of at most 300 bytes, to be
 // quoted in a line of Holdfast's.
 func Plain(line string) string {
-	line = strings.TrimSpace(controls.ReplaceAllString(escapes.ReplaceAllString(line, ""), ""))
+	line = strings.TrimSpace(controls.ReplaceAllString(WithoutEscapes(line), ""))
 	if len(line) > quotedMost {
 		line = strings.ToValidUTF8(line[:quotedMost], "") + "..."
 	}

@@ -78,6 +78,9 @@ func TestRefusedAtOnce(t *testing.T) {
 	if _, stderr, code := w.call(t.Context(), "", "ckpt", "ls", logs); code != 2 {
 		t.Errorf("a dry run made its checkpoint directory: %s", stderr)
 	}
+	if stdout, stderr, code := w.call(t.Context(), "", "__complete", "run", "--queue", ""); code != 0 || !strings.HasPrefix(stdout, "default\n") {
+		t.Errorf("the completion of queues ended with %d:\n%s%s", code, stdout, stderr)
+	}
 	if stdout, stderr, code := w.call(t.Context(), "", "list", "--output", "json"); code != 0 || strings.Contains(stdout, `"refused"`) {
 		t.Errorf("applications were left behind:\n%s%s", stdout, stderr)
 	}

@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -56,4 +59,51 @@ func TestCheckpointsThroughTheProxy(t *testing.T) {
 			t.Errorf("%s does not have %q:\n%s", x.address, missing, text)
 		}
 	}
+}
+
+// TestAPageOfATask: the job's page leads, through the ResourceManager's proxy, to what a role
+// with a command of its own serves, wherever the task is.
+func TestAPageOfATask(t *testing.T) {
+	plain.enter(t)
+	c := hadoop(t)
+	j := where{c}.start(t, "", "--framework", "tensorflow", "--worker", "1", "--worker-memory", "256m", "--tensorboard", "1", "--tensorboard-memory", "256m",
+		"--tensorboard-command", "echo what it shows > index.html; exec python3 -m http.server {port}", "--", "sleep", "600")
+	served := func() error {
+		page, err := textAt("http://" + c.RMWeb() + "/proxy/" + j.id + "/")
+		if err != nil {
+			return err
+		}
+		m := webLink.FindStringSubmatch(page)
+		if m == nil {
+			return errors.New("the job's page has no link")
+		}
+		text, err := textAt(m[1])
+		if err == nil && text != "what it shows\n" {
+			err = fmt.Errorf("%s shows %q", m[1], text)
+		}
+		return err
+	}
+	err := errors.New("nothing was asked yet")
+	for end := time.Now().Add(long); err != nil && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		err = served()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// webLink matches the link to the page of a task.
+var webLink = regexp.MustCompile(`href="(http://[^"]+)" rel="noreferrer">page</a>`)
+
+func textAt(address string) (string, error) {
+	answer, err := http.Get(address)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", address, answer.Status)
+	}
+	return string(text), err
 }

@@ -33,10 +33,20 @@ const fairShares = `<allocations>
 // TestLongFairScheduler: the FairScheduler takes the very containers that it has named.
 func TestLongFairScheduler(t *testing.T) {
 	daemons.enter(t)
+	c := testcluster.ForTest(t, testcluster.Options{DataNodes: 1, Conf: fairScheduler(t)})
+	// All tasks are of one size, so that any node can make room: one of three is not
+	// taken from, as the job that waits for what was taken has reserved it
+	// (FSPreemptionThread.isNodeAlreadyReserved), and a job keeps its share.
+	preemption(t, c, "8s", "--worker-memory", "512m", "--worker", "6")
+}
+
+// fairScheduler is the configuration of a cluster of 6 GB that has it.
+func fairScheduler(t *testing.T) map[string]string {
+	t.Helper()
 	shares := filepath.Join(t.TempDir(), "fair-scheduler.xml")
 	must(t, os.WriteFile(shares, []byte(fairShares), 0o600))
 	const fair = "yarn.scheduler.fair."
-	c := testcluster.ForTest(t, testcluster.Options{DataNodes: 1, Conf: map[string]string{
+	return map[string]string{
 		"dfs.replication":                                    "1",
 		"yarn.resourcemanager.scheduler.class":               "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler",
 		fair + "allocation.file":                             shares,
@@ -47,11 +57,7 @@ func TestLongFairScheduler(t *testing.T) {
 		"yarn.resource-types.memory-mb.increment-allocation": "64",
 		"yarn.nodemanager.resource.memory-mb":                "2048",
 		"yarn.nodemanager.resource.cpu-vcores":               "8",
-	}})
-	// All tasks are of one size, so that any node can make room: one of three is not
-	// taken from, as the job that waits for what was taken has reserved it
-	// (FSPreemptionThread.isNodeAlreadyReserved), and a job keeps its share.
-	preemption(t, c, "8s", "--worker-memory", "512m", "--worker", "6")
+	}
 }
 
 // preemption has the queue other want its share back, which is half of the cluster's

@@ -1,8 +1,15 @@
 package main
 
+// usual is what is run with each version of Hadoop: parameter servers and ranks with
+// checkpoints, losses of each kind of process, Kerberos, and the driver.
+var usual = []tests{
+	{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow", "TestTheWorkingDirectoryIsTheCheckpointDirectory"}},
+	{"am/yarn", []string{".*"}},
+}
+
 // allSlices are all long tests, each in one, so that a slice takes at most some twenty
-// minutes on two cores. Those with a version of Hadoop run tests of `make test` once
-// more, with that one.
+// minutes on two cores. Those with a version of Hadoop run tests once more, with
+// that one.
 var allSlices = []slice{
 	{name: "tensorflow", tests: []tests{
 		{"test/e2e", []string{"TestLongTensorFlow", "TestLongPrivateDirectories", "TestLongPrivateDirectoriesForgetTheCheckpoint"}},
@@ -51,9 +58,15 @@ var allSlices = []slice{
 	{name: "rules-hdfs", tests: []tests{
 		{"test/mutation", []string{"TestLongEachRuleOfHDFSHasATestThatFailsWithoutIt"}},
 	}},
-	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
-		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
-		{"am/yarn", []string{".*"}},
+	{name: "schedulers", tests: []tests{
+		{"test/e2e", []string{"TestLongSchedulers"}},
+	}},
+	{name: "hadoop-3.1", hadoop: "3.1.4", tests: usual},
+	{name: "hadoop-3.2", hadoop: "3.2.4", tests: usual},
+	{name: "hadoop-3.3", hadoop: "3.3.6", tests: usual},
+	{name: "hadoop-3.5", hadoop: "3.5.0", tests: usual},
+	{name: "schedulers-3.5", hadoop: "3.5.0", tests: []tests{
+		{"test/e2e", []string{"TestLongSchedulers"}},
 	}},
 	{name: "hdfs", tests: []tests{
 		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},

@@ -23,6 +23,7 @@ var commands = map[string][]string{
 	"applicationattempt": {"org.apache.hadoop.yarn.client.cli.ApplicationCLI", "applicationattempt"},
 	"container":          {"org.apache.hadoop.yarn.client.cli.ApplicationCLI", "container"},
 	"node":               {"org.apache.hadoop.yarn.client.cli.NodeCLI"},
+	"logs":               {"org.apache.hadoop.yarn.client.cli.LogsCLI"},
 	"queue":              {"org.apache.hadoop.yarn.client.cli.QueueCLI"},
 	"rmadmin":            {"org.apache.hadoop.yarn.client.cli.RMAdminCLI"},
 	"distributedshell":   {"org.apache.hadoop.yarn.applications.distributedshell.Client"},

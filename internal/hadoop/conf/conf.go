@@ -29,13 +29,13 @@ type value struct {
 func New(properties map[string]string) *Conf {
 	c := &Conf{values: make(map[string]value, len(properties)), getenv: os.LookupEnv}
 	for k, v := range properties {
-		c.values[k] = value{text: v, from: "program"}
+		c.values[current(k)] = value{text: v, from: "program"}
 	}
 	return c
 }
 
 // Set overrides a property, also a final one.
-func (c *Conf) Set(key, text string) { c.values[key] = value{text: text, from: "program"} }
+func (c *Conf) Set(key, text string) { c.values[current(key)] = value{text: text, from: "program"} }
 
 // Warnings returns what the user should know about the files and what is no error.
 func (c *Conf) Warnings() []string { return c.warnings }
@@ -50,13 +50,9 @@ func (c *Conf) Lookup(key string) (string, bool) {
 }
 
 func (c *Conf) raw(key string) (string, bool) {
+	key = current(key)
 	if v, ok := c.values[key]; ok {
 		return v.text, true
-	}
-	if old, ok := deprecated[key]; ok {
-		if v, ok := c.values[old]; ok {
-			return v.text, true
-		}
 	}
 	v, ok := defaults[key]
 	return v, ok

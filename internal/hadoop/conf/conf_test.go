@@ -143,13 +143,45 @@ func TestLoadErrors(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	c := load(t, map[string]string{"core-site.xml": `<configuration xmlns:xi="http://www.w3.org/2001/XInclude"><xi:include href="other.xml"><xi:fallback/></xi:include>
-		<property><name>fs.defaultFS</name><value>hdfs://nn:9000/</value></property></configuration>`})
-	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "other.xml") {
-		t.Errorf("warnings of an include: %q", w)
+}
+
+// xi is the start of a site file that includes others.
+const xi = `<configuration xmlns:xi="http://www.w3.org/2001/XInclude">`
+
+func TestIncludes(t *testing.T) {
+	c := load(t, map[string]string{
+		"core-site.xml": xi + `<property><name>before</name><value>core</value></property><property><name>kept</name><value>core</value><final>true</final></property>
+			<xi:include href="more.xml"/><xi:include href="none.xml"><xi:fallback><property><name>fallback</name><value>taken</value></property></xi:fallback></xi:include>
+			<include href="none.xml"><fallback/></include>
+			<property><name>after</name><value>core</value></property></configuration>`,
+		"more.xml":  xi + `<xi:include href="again.xml"><xi:fallback><property><name>fallback2</name><value>taken</value></property></xi:fallback></xi:include></configuration>`,
+		"again.xml": site("before", "again", "after", "again", "kept", "again"),
+	})
+	for key, want := range map[string]string{"before": "again", "after": "core", "kept": "core", "fallback": "taken", "fallback2": ""} {
+		if got := c.Get(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
 	}
-	if c.DefaultFS() != "hdfs://nn:9000" {
-		t.Errorf("DefaultFS %q", c.DefaultFS())
+	for name, test := range map[string]struct{ text, want string }{
+		"missing": {`<xi:include href="none.xml"/>`, "none.xml"},
+		"itself":  {`<xi:include href="core-site.xml"/>`, "include itself"},
+		"a web":   {`<xi:include href="http://somewhere/x.xml"/>`, "only files"},
+		"nothing": {`<xi:include/>`, "only files"},
+	} {
+		dir := write(t, map[string]string{"core-site.xml": xi + test.text + "</configuration>"})
+		if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRenamed: of two names of one property, the one that is read later counts.
+func TestRenamed(t *testing.T) {
+	c := load(t, map[string]string{"core-site.xml": site("fs.defaultFS", "hdfs://new", "fs.default.name", "hdfs://old"), "hdfs-site.xml": site("dfs.block.size", "1m", "dfs.blocksize", "2m")})
+	for key, want := range map[string]string{"fs.defaultFS": "hdfs://old", "fs.default.name": "hdfs://old", "dfs.blocksize": "2m", "dfs.block.size": "2m"} {
+		if got := c.Get(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
 	}
 }
 
@@ -254,9 +286,11 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer bound.Memory(t, len(b), 1000)()
 		c := New(nil)
-		if c.add("f", b) != nil {
+		var r reader // without a budget, nothing is included
+		if r.parse(b, "f", 0) != nil {
 			return
 		}
+		c.put("f", r.properties)
 		for _, k := range c.Keys() {
 			c.Get(k)
 		}

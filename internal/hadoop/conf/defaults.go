@@ -27,10 +27,24 @@ var defaults = map[string]string{
 	"yarn.resourcemanager.system-metrics-publisher.enabled": "false",
 }
 
-// deprecated gives the old name of a property, which is read where the new one
-// is not set.
-var deprecated = map[string]string{
-	"fs.defaultFS":     "fs.default.name",
-	"dfs.blocksize":    "dfs.block.size",
-	"dfs.nameservices": "dfs.federation.nameservices",
+// renamed gives the present name of properties by their deprecated one, for those that
+// this program reads (Configuration's, HdfsConfiguration's and YarnConfiguration's
+// deprecations). Properties are kept under the present one, as Hadoop does, so that of two
+// names of one property the one that is read later counts.
+var renamed = map[string]string{
+	"fs.default.name":                 "fs.defaultFS",
+	"dfs.block.size":                  "dfs.blocksize",
+	"dfs.federation.nameservices":     "dfs.nameservices",
+	"dfs.socket.timeout":              "dfs.client.socket-timeout",
+	"dfs.write.packet.size":           "dfs.client-write-packet-size",
+	"dfs.encryption.key.provider.uri": "hadoop.security.key.provider.path",
+	"io.bytes.per.checksum":           "dfs.bytes-per-checksum",
+}
+
+// current returns the present name of a property.
+func current(name string) string {
+	if now, ok := renamed[name]; ok {
+		return now
+	}
+	return name
 }

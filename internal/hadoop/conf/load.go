@@ -41,18 +41,10 @@ func Load(dir string) (*Conf, error) {
 	read := 0
 	for _, name := range files {
 		path := filepath.Join(dir, name)
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err == nil {
-			var b []byte
-			b, err = io.ReadAll(io.LimitReader(f, maxFile))
-			f.Close()
-			if err == nil {
-				err = c.add(path, b)
-			}
-		}
+		err := c.add(path)
 		if err != nil {
 			return nil, fmt.Errorf("read the Hadoop configuration %s: %w", path, err)
 		}
@@ -68,25 +60,28 @@ func Load(dir string) (*Conf, error) {
 	return c, nil
 }
 
-// add reads one file over what is there.
-func (c *Conf) add(path string, b []byte) error {
-	properties, warnings, err := parse(b)
-	if err != nil {
+// add reads one file, and what it includes, over what is there.
+func (c *Conf) add(path string) error {
+	r := reader{left: maxFile}
+	if err := r.file(path, 0); err != nil {
 		return err
 	}
-	for _, w := range warnings {
-		c.warnings = append(c.warnings, path+": "+w)
-	}
+	c.put(path, r.properties)
+	return nil
+}
+
+// put sets the properties of a file over what is there.
+func (c *Conf) put(path string, properties []property) {
 	for _, p := range properties {
-		if old, ok := c.values[p.Name]; ok && old.final {
+		name := current(p.Name)
+		if old, ok := c.values[name]; ok && old.final {
 			if old.text != p.Value {
 				c.warnings = append(c.warnings, fmt.Sprintf("%s: %s is final in %s and stays as it is there", path, p.Name, old.from))
 			}
 			continue
 		}
-		c.values[p.Name] = value{text: p.Value, final: p.Final, from: path}
+		c.values[name] = value{text: p.Value, final: p.Final, from: path}
 	}
-	return nil
 }
 
 type property struct {
@@ -96,52 +91,71 @@ type property struct {
 
 // parse reads a site file: <configuration> of <property> with <name>, <value>
 // and <final>, either as elements or as attributes.
-func parse(b []byte) (properties []property, warnings []string, err error) {
+func (r *reader) parse(b []byte, path string, depth int) error {
 	d := xml.NewDecoder(bytes.NewReader(b))
 	// Site files claim all sorts of encodings and are ASCII.
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
-	depth, root := 0, false
+	root := false
 	for {
 		t, err := d.Token()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("not well-formed XML: %w", err)
+			return notWellFormed(err)
 		}
-		switch t := t.(type) {
-		case xml.StartElement:
-			switch {
-			case t.Name.Local == "configuration":
-				depth, root = depth+1, true
-			case depth == 0:
-				return nil, nil, fmt.Errorf("the outermost element is <%s>, not <configuration>", t.Name.Local)
-			case t.Name.Local == "property":
-				p, ok, err := parseProperty(d, t)
-				if err != nil {
-					return nil, nil, err
-				}
-				if ok {
-					properties = append(properties, p)
-				}
-			case t.Name.Local == "include":
-				warnings = append(warnings, fmt.Sprintf("XInclude of %s is ignored: put its properties into this file", attr(t, "href")))
-				if err := d.Skip(); err != nil {
-					return nil, nil, fmt.Errorf("not well-formed XML: %w", err)
-				}
-			default:
-				if err := d.Skip(); err != nil {
-					return nil, nil, fmt.Errorf("not well-formed XML: %w", err)
-				}
-			}
-		case xml.EndElement:
-			depth--
+		start, ok := t.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		if start.Name.Local != "configuration" {
+			return fmt.Errorf("the outermost element is <%s>, not <configuration>", start.Name.Local)
+		}
+		root = true
+		if err := r.elements(d, path, depth); err != nil {
+			return err
 		}
 	}
 	if !root {
-		return nil, nil, errors.New("there is no <configuration> in it")
+		return errors.New("there is no <configuration> in it")
 	}
-	return properties, warnings, nil
+	return nil
+}
+
+// elements reads the elements of a <configuration> or a <fallback> to its end.
+func (r *reader) elements(d *xml.Decoder, path string, depth int) error {
+	for open := 1; open > 0; {
+		t, err := d.Token()
+		if err != nil {
+			return notWellFormed(err)
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			switch t.Name.Local {
+			case "configuration":
+				open++
+			case "property":
+				p, ok, err := parseProperty(d, t)
+				if err != nil {
+					return err
+				}
+				if ok {
+					r.properties = append(r.properties, p)
+				}
+			case "include":
+				if err := r.include(d, t, path, depth); err != nil {
+					return err
+				}
+			default:
+				if err := d.Skip(); err != nil {
+					return notWellFormed(err)
+				}
+			}
+		case xml.EndElement:
+			open--
+		}
+	}
+	return nil
 }
 
 func parseProperty(d *xml.Decoder, start xml.StartElement) (property, bool, error) {
@@ -151,7 +165,7 @@ func parseProperty(d *xml.Decoder, start xml.StartElement) (property, bool, erro
 		Final string  `xml:"final"`
 	}
 	if err := d.DecodeElement(&e, &start); err != nil {
-		return property{}, false, fmt.Errorf("not well-formed XML: %w", err)
+		return property{}, false, notWellFormed(err)
 	}
 	p := property{Name: attr(start, "name"), Value: attr(start, "value"), Final: attr(start, "final") == "true"}
 	hasValue := p.Value != ""

@@ -28,6 +28,12 @@ type ContainerID struct {
 	Number  int64
 }
 
+// ReservationID names a reservation of the ReservationSystem: reservation_TIMESTAMP_NUMBER.
+type ReservationID struct {
+	Timestamp int64 // the RM's start, in ms
+	Number    int64
+}
+
 // NodeID is a NodeManager's address, under which the scheduler knows it.
 type NodeID struct {
 	Host string
@@ -65,6 +71,19 @@ func ParseApplicationID(s string) (ApplicationID, error) {
 		}
 	}
 	return ApplicationID{}, fmt.Errorf("%q is not an application's id: that would look like application_1700000000000_0001", s)
+}
+
+// ParseReservationID reads reservation_T_N.
+func ParseReservationID(s string) (ReservationID, error) {
+	parts := strings.Split(s, "_")
+	if len(parts) == 3 && parts[0] == "reservation" {
+		timestamp, err1 := parseNumber(parts[1], 63)
+		number, err2 := parseNumber(parts[2], 63)
+		if err1 == nil && err2 == nil {
+			return ReservationID{Timestamp: timestamp, Number: number}, nil
+		}
+	}
+	return ReservationID{}, fmt.Errorf("%q is not a reservation's id: that would look like reservation_1700000000000_0001", s)
 }
 
 // ParseContainerID reads container_T_A_N_C and container_eE_T_A_N_C.

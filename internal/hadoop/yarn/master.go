@@ -128,6 +128,10 @@ type Request struct {
 	Place    string // a node's host, a rack, or Anywhere
 	Resource Resource
 	Count    int32
+	// Label is the partition in which containers are wanted; empty: that of the
+	// submission, or else the queue's default. It counts at Anywhere, and holds for the
+	// priority's other places, where the scheduler accepts none (SchedulerUtils).
+	Label string
 	// Strict, at a rack or Anywhere, takes containers only where a narrower place
 	// was asked for too (ResourceRequest.setRelaxLocality(false)).
 	Strict bool
@@ -268,7 +272,7 @@ func (m *Master) Finish(ctx context.Context, f Final, diagnostics, trackingURL s
 var ErrGone = errors.New("the ResourceManager does not know this attempt of the application any more")
 
 func (r Request) proto() *wire.ResourceRequestProto {
-	return &wire.ResourceRequestProto{
+	p := &wire.ResourceRequestProto{
 		Priority: &wire.PriorityProto{Priority: &r.Priority}, ResourceName: &r.Place,
 		Capability: r.Resource.proto(), NumContainers: &r.Count, RelaxLocality: proto.Bool(!r.Strict),
 		// The default. A ResourceManager with opportunistic containers relies on its
@@ -277,6 +281,10 @@ func (r Request) proto() *wire.ResourceRequestProto {
 			ExecutionType: wire.ExecutionTypeProto_GUARANTEED.Enum(), EnforceExecutionType: proto.Bool(false),
 		},
 	}
+	if r.Label != "" && r.Place == Anywhere {
+		p.NodeLabelExpression = &r.Label
+	}
+	return p
 }
 
 func containers(list []*wire.ContainerProto) []Container {

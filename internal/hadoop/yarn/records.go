@@ -102,6 +102,7 @@ type Node struct {
 	Used       Resource
 	Containers int
 	Health     string // the report of an unhealthy node
+	Label      string // the partition that it is in; empty: the default one
 	// Timeout is what a node that is being decommissioned gets in all for its
 	// containers to end; 0: not known.
 	Timeout time.Duration
@@ -127,7 +128,7 @@ func nodes(list []*wire.NodeReportProto) []Node {
 		out = append(out, Node{
 			ID: nodeID(p.GetNodeId()), Rack: p.GetRackName(), State: strings.TrimPrefix(p.GetNodeState().String(), "NS_"),
 			Capability: resource(p.GetCapability()), Used: resource(p.GetUsed()), Containers: int(p.GetNumContainers()),
-			Health: p.GetHealthReport(), Timeout: time.Duration(max(0, int32(p.GetDecommissioningTimeout()))) * time.Second,
+			Health: p.GetHealthReport(), Label: first(p.GetNodeLabels()), Timeout: time.Duration(max(0, int32(p.GetDecommissioningTimeout()))) * time.Second,
 		})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].ID.String() < out[j].ID.String() })
@@ -147,7 +148,11 @@ type Queue struct {
 	Available   int64   // MB
 	Allocated   int64   // MB
 	Pending     int64   // applications that wait for activation
-	Children    []Queue
+	// Labels are the node labels that the queue may use; "*" stands for all.
+	Labels       []string
+	DefaultLabel string             // of requests without a label; empty: none
+	LabelMax     map[string]float64 // of each partition, as AbsoluteMax
+	Children     []Queue
 }
 
 func queue(p *wire.QueueInfoProto) Queue {
@@ -156,9 +161,12 @@ func queue(p *wire.QueueInfoProto) Queue {
 		Capacity: float64(p.GetCapacity()), MaxCapacity: float64(p.GetMaximumCapacity()), Used: float64(p.GetCurrentCapacity()),
 		Available: p.GetQueueStatistics().GetAvailableMemoryMB(), Allocated: p.GetQueueStatistics().GetAllocatedMemoryMB(),
 		Pending: p.GetQueueStatistics().GetNumAppsPending(),
+		Labels:  p.GetAccessibleNodeLabels(), DefaultLabel: p.GetDefaultNodeLabelExpression(), LabelMax: map[string]float64{},
 	}
 	for _, m := range p.GetQueueConfigurationsMap() {
-		if m.GetPartitionName() == "" {
+		if name := m.GetPartitionName(); name != "" {
+			q.LabelMax[name] = float64(m.GetQueueConfigurations().GetAbsoluteMaxCapacity())
+		} else {
 			q.AbsoluteMax = float64(m.GetQueueConfigurations().GetAbsoluteMaxCapacity())
 			q.AMShare = float64(m.GetQueueConfigurations().GetMaxAMPercentage())
 		}

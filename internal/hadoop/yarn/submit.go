@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 	"time"
 
@@ -31,7 +32,14 @@ type Submission struct {
 	// application.
 	KeepContainers bool
 	Tags           []string
-	Type           string // empty: ApplicationType
+	// NodeLabel is that of the AM's container, and of containers whose requests name none;
+	// empty: the queue's default.
+	NodeLabel   string
+	Priority    int32         // 0: the queue's default
+	Lifetime    time.Duration // after which the RM kills the application; 0: no limit
+	Reservation ReservationID // zero: none
+	Logs        LogAggregation
+	Type        string // empty: ApplicationType
 	// Launch is the AM's. An empty Command stands for that of yarn-submit's AM.
 	Launch Launch
 	// Agents are the resources that the AM is to give its agents; it finds them
@@ -47,6 +55,7 @@ type Demand struct {
 	Role     string
 	Count    int
 	Resource Resource
+	Label    string // of the nodes; empty: the queue's default
 }
 
 // CheckDemands returns an error if a role can never get a container, since it requests more than
@@ -169,7 +178,7 @@ func (s Submission) proto() *wire.ApplicationSubmissionContextProto {
 	if s.AttemptsWithin > 0 {
 		interval = s.AttemptsWithin.Milliseconds()
 	}
-	return &wire.ApplicationSubmissionContextProto{
+	p := &wire.ApplicationSubmissionContextProto{
 		ApplicationId: s.ID.proto(), ApplicationName: &s.Name, Queue: &s.Queue,
 		ApplicationType: &s.Type, ApplicationTags: s.Tags,
 		AmContainerSpec: s.Launch.proto(), Resource: s.Master.proto(),
@@ -177,7 +186,41 @@ func (s Submission) proto() *wire.ApplicationSubmissionContextProto {
 		KeepContainersAcrossApplicationAttempts: &s.KeepContainers,
 		AttemptFailuresValidityInterval:         &interval,
 		CancelTokensWhenComplete:                proto.Bool(true),
+		LogAggregationContext:                   s.Logs.proto(),
 	}
+	if s.NodeLabel != "" {
+		p.NodeLabelExpression = &s.NodeLabel
+	}
+	if s.Priority != 0 {
+		p.Priority = &wire.PriorityProto{Priority: &s.Priority}
+	}
+	if s.Lifetime > 0 {
+		p.ApplicationTimeouts = []*wire.ApplicationTimeoutMapProto{{
+			ApplicationTimeoutType: wire.ApplicationTimeoutTypeProto_APP_TIMEOUT_LIFETIME.Enum(),
+			Timeout:                proto.Int64(int64(math.Ceil(s.Lifetime.Seconds()))),
+		}}
+	}
+	if s.Reservation != (ReservationID{}) {
+		p.ReservationId = &wire.ReservationIdProto{Id: &s.Reservation.Number, ClusterTimestamp: &s.Reservation.Timestamp}
+	}
+	return p
+}
+
+// LogAggregation says which files of containers' log directories NodeManagers collect
+// after the application's end: regular expressions of Java's for their names.
+type LogAggregation struct {
+	Include, Exclude string // empty: all, and none
+}
+
+func (l LogAggregation) proto() *wire.LogAggregationContextProto {
+	if l == (LogAggregation{}) {
+		return nil
+	}
+	p := &wire.LogAggregationContextProto{ExcludePattern: &l.Exclude}
+	if l.Include != "" {
+		p.IncludePattern = &l.Include
+	}
+	return p
 }
 
 // withDefault returns a copy of env in which the name has a value.

@@ -46,16 +46,16 @@ func TestWaiting(t *testing.T) {
 
 func TestCheckDemands(t *testing.T) {
 	most := Resource{MemoryMB: 8192, VCores: 4}
-	if err := CheckDemands(most, []Demand{{"ps", 2, Resource{1024, 1, 0}}, {"worker", 2, Resource{8192, 4, 0}}}); err != nil {
+	if err := CheckDemands(most, []Demand{{Role: "ps", Count: 2, Resource: Resource{1024, 1, 0}}, {Role: "worker", Count: 2, Resource: Resource{8192, 4, 0}}}); err != nil {
 		t.Error(err)
 	}
 	for _, tt := range []struct {
 		d    Demand
 		want []string
 	}{
-		{Demand{"worker", 2, Resource{65536, 1, 0}}, []string{`"worker"`, "64 GB", "8 GB", "--worker-memory"}},
-		{Demand{"chief", 1, Resource{1024, 16, 0}}, []string{`"chief"`, "16 vcores", "--chief-vcores"}},
-		{Demand{"chief", 1, Resource{1024, 1, 1}}, []string{`"chief"`, "1 GPU", "no GPUs", "--chief-gpus 0"}},
+		{Demand{Role: "worker", Count: 2, Resource: Resource{65536, 1, 0}}, []string{`"worker"`, "64 GB", "8 GB", "--worker-memory"}},
+		{Demand{Role: "chief", Count: 1, Resource: Resource{1024, 16, 0}}, []string{`"chief"`, "16 vcores", "--chief-vcores"}},
+		{Demand{Role: "chief", Count: 1, Resource: Resource{1024, 1, 1}}, []string{`"chief"`, "1 GPU", "no GPUs", "--chief-gpus 0"}},
 	} {
 		err := CheckDemands(most, []Demand{tt.d})
 		if err == nil {

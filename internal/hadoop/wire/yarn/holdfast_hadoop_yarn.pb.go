@@ -24,6 +24,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type ApplicationTimeoutTypeProto int32
+
+const (
+	ApplicationTimeoutTypeProto_APP_TIMEOUT_LIFETIME ApplicationTimeoutTypeProto = 1
+)
+
+// Enum value maps for ApplicationTimeoutTypeProto.
+var (
+	ApplicationTimeoutTypeProto_name = map[int32]string{
+		1: "APP_TIMEOUT_LIFETIME",
+	}
+	ApplicationTimeoutTypeProto_value = map[string]int32{
+		"APP_TIMEOUT_LIFETIME": 1,
+	}
+)
+
+func (x ApplicationTimeoutTypeProto) Enum() *ApplicationTimeoutTypeProto {
+	p := new(ApplicationTimeoutTypeProto)
+	*p = x
+	return p
+}
+
+func (x ApplicationTimeoutTypeProto) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ApplicationTimeoutTypeProto) Descriptor() protoreflect.EnumDescriptor {
+	return file_holdfast_hadoop_yarn_proto_enumTypes[0].Descriptor()
+}
+
+func (ApplicationTimeoutTypeProto) Type() protoreflect.EnumType {
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[0]
+}
+
+func (x ApplicationTimeoutTypeProto) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Do not use.
+func (x *ApplicationTimeoutTypeProto) UnmarshalJSON(b []byte) error {
+	num, err := protoimpl.X.UnmarshalJSONEnum(x.Descriptor(), b)
+	if err != nil {
+		return err
+	}
+	*x = ApplicationTimeoutTypeProto(num)
+	return nil
+}
+
+// Deprecated: Use ApplicationTimeoutTypeProto.Descriptor instead.
+func (ApplicationTimeoutTypeProto) EnumDescriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{0}
+}
+
 type ResourceTypesProto int32
 
 const (
@@ -51,11 +104,11 @@ func (x ResourceTypesProto) String() string {
 }
 
 func (ResourceTypesProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[0].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[1].Descriptor()
 }
 
 func (ResourceTypesProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[0]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[1]
 }
 
 func (x ResourceTypesProto) Number() protoreflect.EnumNumber {
@@ -74,7 +127,7 @@ func (x *ResourceTypesProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use ResourceTypesProto.Descriptor instead.
 func (ResourceTypesProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{0}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{1}
 }
 
 type ContainerStateProto int32
@@ -110,11 +163,11 @@ func (x ContainerStateProto) String() string {
 }
 
 func (ContainerStateProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[1].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[2].Descriptor()
 }
 
 func (ContainerStateProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[1]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[2]
 }
 
 func (x ContainerStateProto) Number() protoreflect.EnumNumber {
@@ -133,7 +186,7 @@ func (x *ContainerStateProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use ContainerStateProto.Descriptor instead.
 func (ContainerStateProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{1}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{2}
 }
 
 type ContainerSubStateProto int32
@@ -175,11 +228,11 @@ func (x ContainerSubStateProto) String() string {
 }
 
 func (ContainerSubStateProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[2].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[3].Descriptor()
 }
 
 func (ContainerSubStateProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[2]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[3]
 }
 
 func (x ContainerSubStateProto) Number() protoreflect.EnumNumber {
@@ -198,7 +251,7 @@ func (x *ContainerSubStateProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use ContainerSubStateProto.Descriptor instead.
 func (ContainerSubStateProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{2}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{3}
 }
 
 type YarnApplicationStateProto int32
@@ -249,11 +302,11 @@ func (x YarnApplicationStateProto) String() string {
 }
 
 func (YarnApplicationStateProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[3].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[4].Descriptor()
 }
 
 func (YarnApplicationStateProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[3]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[4]
 }
 
 func (x YarnApplicationStateProto) Number() protoreflect.EnumNumber {
@@ -272,7 +325,7 @@ func (x *YarnApplicationStateProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use YarnApplicationStateProto.Descriptor instead.
 func (YarnApplicationStateProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{3}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{4}
 }
 
 type FinalApplicationStatusProto int32
@@ -314,11 +367,11 @@ func (x FinalApplicationStatusProto) String() string {
 }
 
 func (FinalApplicationStatusProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[4].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[5].Descriptor()
 }
 
 func (FinalApplicationStatusProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[4]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[5]
 }
 
 func (x FinalApplicationStatusProto) Number() protoreflect.EnumNumber {
@@ -337,7 +390,7 @@ func (x *FinalApplicationStatusProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use FinalApplicationStatusProto.Descriptor instead.
 func (FinalApplicationStatusProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{4}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{5}
 }
 
 type LocalResourceVisibilityProto int32
@@ -373,11 +426,11 @@ func (x LocalResourceVisibilityProto) String() string {
 }
 
 func (LocalResourceVisibilityProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[5].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[6].Descriptor()
 }
 
 func (LocalResourceVisibilityProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[5]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[6]
 }
 
 func (x LocalResourceVisibilityProto) Number() protoreflect.EnumNumber {
@@ -396,7 +449,7 @@ func (x *LocalResourceVisibilityProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use LocalResourceVisibilityProto.Descriptor instead.
 func (LocalResourceVisibilityProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{5}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{6}
 }
 
 type LocalResourceTypeProto int32
@@ -432,11 +485,11 @@ func (x LocalResourceTypeProto) String() string {
 }
 
 func (LocalResourceTypeProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[6].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[7].Descriptor()
 }
 
 func (LocalResourceTypeProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[6]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[7]
 }
 
 func (x LocalResourceTypeProto) Number() protoreflect.EnumNumber {
@@ -455,7 +508,7 @@ func (x *LocalResourceTypeProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use LocalResourceTypeProto.Descriptor instead.
 func (LocalResourceTypeProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{6}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{7}
 }
 
 type NodeStateProto int32
@@ -506,11 +559,11 @@ func (x NodeStateProto) String() string {
 }
 
 func (NodeStateProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[7].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[8].Descriptor()
 }
 
 func (NodeStateProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[7]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[8]
 }
 
 func (x NodeStateProto) Number() protoreflect.EnumNumber {
@@ -529,7 +582,7 @@ func (x *NodeStateProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use NodeStateProto.Descriptor instead.
 func (NodeStateProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{7}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{8}
 }
 
 type NodeUpdateTypeProto int32
@@ -565,11 +618,11 @@ func (x NodeUpdateTypeProto) String() string {
 }
 
 func (NodeUpdateTypeProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[8].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[9].Descriptor()
 }
 
 func (NodeUpdateTypeProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[8]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[9]
 }
 
 func (x NodeUpdateTypeProto) Number() protoreflect.EnumNumber {
@@ -588,7 +641,7 @@ func (x *NodeUpdateTypeProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use NodeUpdateTypeProto.Descriptor instead.
 func (NodeUpdateTypeProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{8}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{9}
 }
 
 type ExecutionTypeProto int32
@@ -621,11 +674,11 @@ func (x ExecutionTypeProto) String() string {
 }
 
 func (ExecutionTypeProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[9].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[10].Descriptor()
 }
 
 func (ExecutionTypeProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[9]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[10]
 }
 
 func (x ExecutionTypeProto) Number() protoreflect.EnumNumber {
@@ -644,7 +697,7 @@ func (x *ExecutionTypeProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use ExecutionTypeProto.Descriptor instead.
 func (ExecutionTypeProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{9}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{10}
 }
 
 type AMCommandProto int32
@@ -677,11 +730,11 @@ func (x AMCommandProto) String() string {
 }
 
 func (AMCommandProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[10].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[11].Descriptor()
 }
 
 func (AMCommandProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[10]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[11]
 }
 
 func (x AMCommandProto) Number() protoreflect.EnumNumber {
@@ -700,7 +753,7 @@ func (x *AMCommandProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use AMCommandProto.Descriptor instead.
 func (AMCommandProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{10}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{11}
 }
 
 type ApplicationAccessTypeProto int32
@@ -733,11 +786,11 @@ func (x ApplicationAccessTypeProto) String() string {
 }
 
 func (ApplicationAccessTypeProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[11].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[12].Descriptor()
 }
 
 func (ApplicationAccessTypeProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[11]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[12]
 }
 
 func (x ApplicationAccessTypeProto) Number() protoreflect.EnumNumber {
@@ -756,7 +809,7 @@ func (x *ApplicationAccessTypeProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use ApplicationAccessTypeProto.Descriptor instead.
 func (ApplicationAccessTypeProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{11}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{12}
 }
 
 type QueueStateProto int32
@@ -792,11 +845,11 @@ func (x QueueStateProto) String() string {
 }
 
 func (QueueStateProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[12].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[13].Descriptor()
 }
 
 func (QueueStateProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[12]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[13]
 }
 
 func (x QueueStateProto) Number() protoreflect.EnumNumber {
@@ -815,7 +868,7 @@ func (x *QueueStateProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use QueueStateProto.Descriptor instead.
 func (QueueStateProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{13}
 }
 
 type ContainerRetryPolicyProto int32
@@ -851,11 +904,11 @@ func (x ContainerRetryPolicyProto) String() string {
 }
 
 func (ContainerRetryPolicyProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[13].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[14].Descriptor()
 }
 
 func (ContainerRetryPolicyProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[13]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[14]
 }
 
 func (x ContainerRetryPolicyProto) Number() protoreflect.EnumNumber {
@@ -874,7 +927,7 @@ func (x *ContainerRetryPolicyProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use ContainerRetryPolicyProto.Descriptor instead.
 func (ContainerRetryPolicyProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{14}
 }
 
 type ContainerUpdateTypeProto int32
@@ -913,11 +966,11 @@ func (x ContainerUpdateTypeProto) String() string {
 }
 
 func (ContainerUpdateTypeProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[14].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[15].Descriptor()
 }
 
 func (ContainerUpdateTypeProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[14]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[15]
 }
 
 func (x ContainerUpdateTypeProto) Number() protoreflect.EnumNumber {
@@ -936,7 +989,7 @@ func (x *ContainerUpdateTypeProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use ContainerUpdateTypeProto.Descriptor instead.
 func (ContainerUpdateTypeProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{15}
 }
 
 type SchedulerResourceTypes int32
@@ -969,11 +1022,11 @@ func (x SchedulerResourceTypes) String() string {
 }
 
 func (SchedulerResourceTypes) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[15].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[16].Descriptor()
 }
 
 func (SchedulerResourceTypes) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[15]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[16]
 }
 
 func (x SchedulerResourceTypes) Number() protoreflect.EnumNumber {
@@ -992,7 +1045,7 @@ func (x *SchedulerResourceTypes) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use SchedulerResourceTypes.Descriptor instead.
 func (SchedulerResourceTypes) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{16}
 }
 
 type ApplicationsRequestScopeProto int32
@@ -1028,11 +1081,11 @@ func (x ApplicationsRequestScopeProto) String() string {
 }
 
 func (ApplicationsRequestScopeProto) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_yarn_proto_enumTypes[16].Descriptor()
+	return file_holdfast_hadoop_yarn_proto_enumTypes[17].Descriptor()
 }
 
 func (ApplicationsRequestScopeProto) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_yarn_proto_enumTypes[16]
+	return &file_holdfast_hadoop_yarn_proto_enumTypes[17]
 }
 
 func (x ApplicationsRequestScopeProto) Number() protoreflect.EnumNumber {
@@ -1051,7 +1104,7 @@ func (x *ApplicationsRequestScopeProto) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use ApplicationsRequestScopeProto.Descriptor instead.
 func (ApplicationsRequestScopeProto) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{17}
 }
 
 type TokenProto struct {
@@ -2919,25 +2972,131 @@ func (x *ResourceBlacklistRequestProto) GetBlacklistRemovals() []string {
 	return nil
 }
 
+type ReservationIdProto struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Id               *int64                 `protobuf:"varint,1,opt,name=id" json:"id,omitempty"`
+	ClusterTimestamp *int64                 `protobuf:"varint,2,opt,name=cluster_timestamp,json=clusterTimestamp" json:"cluster_timestamp,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ReservationIdProto) Reset() {
+	*x = ReservationIdProto{}
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReservationIdProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReservationIdProto) ProtoMessage() {}
+
+func (x *ReservationIdProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReservationIdProto.ProtoReflect.Descriptor instead.
+func (*ReservationIdProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ReservationIdProto) GetId() int64 {
+	if x != nil && x.Id != nil {
+		return *x.Id
+	}
+	return 0
+}
+
+func (x *ReservationIdProto) GetClusterTimestamp() int64 {
+	if x != nil && x.ClusterTimestamp != nil {
+		return *x.ClusterTimestamp
+	}
+	return 0
+}
+
+type ApplicationTimeoutMapProto struct {
+	state                  protoimpl.MessageState       `protogen:"open.v1"`
+	ApplicationTimeoutType *ApplicationTimeoutTypeProto `protobuf:"varint,1,opt,name=application_timeout_type,json=applicationTimeoutType,enum=holdfast.hadoop.yarn.ApplicationTimeoutTypeProto" json:"application_timeout_type,omitempty"`
+	Timeout                *int64                       `protobuf:"varint,2,opt,name=timeout" json:"timeout,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *ApplicationTimeoutMapProto) Reset() {
+	*x = ApplicationTimeoutMapProto{}
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplicationTimeoutMapProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplicationTimeoutMapProto) ProtoMessage() {}
+
+func (x *ApplicationTimeoutMapProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplicationTimeoutMapProto.ProtoReflect.Descriptor instead.
+func (*ApplicationTimeoutMapProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ApplicationTimeoutMapProto) GetApplicationTimeoutType() ApplicationTimeoutTypeProto {
+	if x != nil && x.ApplicationTimeoutType != nil {
+		return *x.ApplicationTimeoutType
+	}
+	return ApplicationTimeoutTypeProto_APP_TIMEOUT_LIFETIME
+}
+
+func (x *ApplicationTimeoutMapProto) GetTimeout() int64 {
+	if x != nil && x.Timeout != nil {
+		return *x.Timeout
+	}
+	return 0
+}
+
 type ApplicationSubmissionContextProto struct {
-	state                                   protoimpl.MessageState       `protogen:"open.v1"`
-	ApplicationId                           *ApplicationIdProto          `protobuf:"bytes,1,opt,name=application_id,json=applicationId" json:"application_id,omitempty"`
-	ApplicationName                         *string                      `protobuf:"bytes,2,opt,name=application_name,json=applicationName,def=N/A" json:"application_name,omitempty"`
-	Queue                                   *string                      `protobuf:"bytes,3,opt,name=queue,def=default" json:"queue,omitempty"`
-	Priority                                *PriorityProto               `protobuf:"bytes,4,opt,name=priority" json:"priority,omitempty"`
-	AmContainerSpec                         *ContainerLaunchContextProto `protobuf:"bytes,5,opt,name=am_container_spec,json=amContainerSpec" json:"am_container_spec,omitempty"`
-	CancelTokensWhenComplete                *bool                        `protobuf:"varint,6,opt,name=cancel_tokens_when_complete,json=cancelTokensWhenComplete,def=1" json:"cancel_tokens_when_complete,omitempty"`
-	UnmanagedAm                             *bool                        `protobuf:"varint,7,opt,name=unmanaged_am,json=unmanagedAm,def=0" json:"unmanaged_am,omitempty"`
-	MaxAppAttempts                          *int32                       `protobuf:"varint,8,opt,name=maxAppAttempts,def=0" json:"maxAppAttempts,omitempty"`
-	Resource                                *ResourceProto               `protobuf:"bytes,9,opt,name=resource" json:"resource,omitempty"`
-	ApplicationType                         *string                      `protobuf:"bytes,10,opt,name=applicationType,def=YARN" json:"applicationType,omitempty"`
-	KeepContainersAcrossApplicationAttempts *bool                        `protobuf:"varint,11,opt,name=keep_containers_across_application_attempts,json=keepContainersAcrossApplicationAttempts,def=0" json:"keep_containers_across_application_attempts,omitempty"`
-	ApplicationTags                         []string                     `protobuf:"bytes,12,rep,name=applicationTags" json:"applicationTags,omitempty"`
-	AttemptFailuresValidityInterval         *int64                       `protobuf:"varint,13,opt,name=attempt_failures_validity_interval,json=attemptFailuresValidityInterval,def=-1" json:"attempt_failures_validity_interval,omitempty"`
-	LogAggregationContext                   *LogAggregationContextProto  `protobuf:"bytes,14,opt,name=log_aggregation_context,json=logAggregationContext" json:"log_aggregation_context,omitempty"`
-	NodeLabelExpression                     *string                      `protobuf:"bytes,16,opt,name=node_label_expression,json=nodeLabelExpression" json:"node_label_expression,omitempty"`
-	AmContainerResourceRequest              []*ResourceRequestProto      `protobuf:"bytes,17,rep,name=am_container_resource_request,json=amContainerResourceRequest" json:"am_container_resource_request,omitempty"`
-	ApplicationSchedulingProperties         []*StringStringMapProto      `protobuf:"bytes,19,rep,name=application_scheduling_properties,json=applicationSchedulingProperties" json:"application_scheduling_properties,omitempty"`
+	state                                   protoimpl.MessageState        `protogen:"open.v1"`
+	ApplicationId                           *ApplicationIdProto           `protobuf:"bytes,1,opt,name=application_id,json=applicationId" json:"application_id,omitempty"`
+	ApplicationName                         *string                       `protobuf:"bytes,2,opt,name=application_name,json=applicationName,def=N/A" json:"application_name,omitempty"`
+	Queue                                   *string                       `protobuf:"bytes,3,opt,name=queue,def=default" json:"queue,omitempty"`
+	Priority                                *PriorityProto                `protobuf:"bytes,4,opt,name=priority" json:"priority,omitempty"`
+	AmContainerSpec                         *ContainerLaunchContextProto  `protobuf:"bytes,5,opt,name=am_container_spec,json=amContainerSpec" json:"am_container_spec,omitempty"`
+	CancelTokensWhenComplete                *bool                         `protobuf:"varint,6,opt,name=cancel_tokens_when_complete,json=cancelTokensWhenComplete,def=1" json:"cancel_tokens_when_complete,omitempty"`
+	UnmanagedAm                             *bool                         `protobuf:"varint,7,opt,name=unmanaged_am,json=unmanagedAm,def=0" json:"unmanaged_am,omitempty"`
+	MaxAppAttempts                          *int32                        `protobuf:"varint,8,opt,name=maxAppAttempts,def=0" json:"maxAppAttempts,omitempty"`
+	Resource                                *ResourceProto                `protobuf:"bytes,9,opt,name=resource" json:"resource,omitempty"`
+	ApplicationType                         *string                       `protobuf:"bytes,10,opt,name=applicationType,def=YARN" json:"applicationType,omitempty"`
+	KeepContainersAcrossApplicationAttempts *bool                         `protobuf:"varint,11,opt,name=keep_containers_across_application_attempts,json=keepContainersAcrossApplicationAttempts,def=0" json:"keep_containers_across_application_attempts,omitempty"`
+	ApplicationTags                         []string                      `protobuf:"bytes,12,rep,name=applicationTags" json:"applicationTags,omitempty"`
+	AttemptFailuresValidityInterval         *int64                        `protobuf:"varint,13,opt,name=attempt_failures_validity_interval,json=attemptFailuresValidityInterval,def=-1" json:"attempt_failures_validity_interval,omitempty"`
+	LogAggregationContext                   *LogAggregationContextProto   `protobuf:"bytes,14,opt,name=log_aggregation_context,json=logAggregationContext" json:"log_aggregation_context,omitempty"`
+	NodeLabelExpression                     *string                       `protobuf:"bytes,16,opt,name=node_label_expression,json=nodeLabelExpression" json:"node_label_expression,omitempty"`
+	ReservationId                           *ReservationIdProto           `protobuf:"bytes,15,opt,name=reservation_id,json=reservationId" json:"reservation_id,omitempty"`
+	AmContainerResourceRequest              []*ResourceRequestProto       `protobuf:"bytes,17,rep,name=am_container_resource_request,json=amContainerResourceRequest" json:"am_container_resource_request,omitempty"`
+	ApplicationTimeouts                     []*ApplicationTimeoutMapProto `protobuf:"bytes,18,rep,name=application_timeouts,json=applicationTimeouts" json:"application_timeouts,omitempty"`
+	ApplicationSchedulingProperties         []*StringStringMapProto       `protobuf:"bytes,19,rep,name=application_scheduling_properties,json=applicationSchedulingProperties" json:"application_scheduling_properties,omitempty"`
 	unknownFields                           protoimpl.UnknownFields
 	sizeCache                               protoimpl.SizeCache
 }
@@ -2956,7 +3115,7 @@ const (
 
 func (x *ApplicationSubmissionContextProto) Reset() {
 	*x = ApplicationSubmissionContextProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[24]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2968,7 +3127,7 @@ func (x *ApplicationSubmissionContextProto) String() string {
 func (*ApplicationSubmissionContextProto) ProtoMessage() {}
 
 func (x *ApplicationSubmissionContextProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[24]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2981,7 +3140,7 @@ func (x *ApplicationSubmissionContextProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use ApplicationSubmissionContextProto.ProtoReflect.Descriptor instead.
 func (*ApplicationSubmissionContextProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ApplicationSubmissionContextProto) GetApplicationId() *ApplicationIdProto {
@@ -3089,9 +3248,23 @@ func (x *ApplicationSubmissionContextProto) GetNodeLabelExpression() string {
 	return ""
 }
 
+func (x *ApplicationSubmissionContextProto) GetReservationId() *ReservationIdProto {
+	if x != nil {
+		return x.ReservationId
+	}
+	return nil
+}
+
 func (x *ApplicationSubmissionContextProto) GetAmContainerResourceRequest() []*ResourceRequestProto {
 	if x != nil {
 		return x.AmContainerResourceRequest
+	}
+	return nil
+}
+
+func (x *ApplicationSubmissionContextProto) GetApplicationTimeouts() []*ApplicationTimeoutMapProto {
+	if x != nil {
+		return x.ApplicationTimeouts
 	}
 	return nil
 }
@@ -3125,7 +3298,7 @@ const (
 
 func (x *LogAggregationContextProto) Reset() {
 	*x = LogAggregationContextProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[25]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3137,7 +3310,7 @@ func (x *LogAggregationContextProto) String() string {
 func (*LogAggregationContextProto) ProtoMessage() {}
 
 func (x *LogAggregationContextProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[25]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3150,7 +3323,7 @@ func (x *LogAggregationContextProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogAggregationContextProto.ProtoReflect.Descriptor instead.
 func (*LogAggregationContextProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LogAggregationContextProto) GetIncludePattern() string {
@@ -3210,7 +3383,7 @@ const (
 
 func (x *ApplicationACLMapProto) Reset() {
 	*x = ApplicationACLMapProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[26]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3222,7 +3395,7 @@ func (x *ApplicationACLMapProto) String() string {
 func (*ApplicationACLMapProto) ProtoMessage() {}
 
 func (x *ApplicationACLMapProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[26]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3235,7 +3408,7 @@ func (x *ApplicationACLMapProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationACLMapProto.ProtoReflect.Descriptor instead.
 func (*ApplicationACLMapProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ApplicationACLMapProto) GetAccessType() ApplicationAccessTypeProto {
@@ -3268,7 +3441,7 @@ type YarnClusterMetricsProto struct {
 
 func (x *YarnClusterMetricsProto) Reset() {
 	*x = YarnClusterMetricsProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[27]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3280,7 +3453,7 @@ func (x *YarnClusterMetricsProto) String() string {
 func (*YarnClusterMetricsProto) ProtoMessage() {}
 
 func (x *YarnClusterMetricsProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[27]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3293,7 +3466,7 @@ func (x *YarnClusterMetricsProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use YarnClusterMetricsProto.ProtoReflect.Descriptor instead.
 func (*YarnClusterMetricsProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *YarnClusterMetricsProto) GetNumNodeManagers() int32 {
@@ -3378,7 +3551,7 @@ type QueueStatisticsProto struct {
 
 func (x *QueueStatisticsProto) Reset() {
 	*x = QueueStatisticsProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[28]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3390,7 +3563,7 @@ func (x *QueueStatisticsProto) String() string {
 func (*QueueStatisticsProto) ProtoMessage() {}
 
 func (x *QueueStatisticsProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[28]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3403,7 +3576,7 @@ func (x *QueueStatisticsProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatisticsProto.ProtoReflect.Descriptor instead.
 func (*QueueStatisticsProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *QueueStatisticsProto) GetNumAppsSubmitted() int64 {
@@ -3567,7 +3740,7 @@ type QueueInfoProto struct {
 
 func (x *QueueInfoProto) Reset() {
 	*x = QueueInfoProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[29]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3579,7 +3752,7 @@ func (x *QueueInfoProto) String() string {
 func (*QueueInfoProto) ProtoMessage() {}
 
 func (x *QueueInfoProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[29]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3592,7 +3765,7 @@ func (x *QueueInfoProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueInfoProto.ProtoReflect.Descriptor instead.
 func (*QueueInfoProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *QueueInfoProto) GetQueueName() string {
@@ -3801,7 +3974,7 @@ type QueueConfigurationsProto struct {
 
 func (x *QueueConfigurationsProto) Reset() {
 	*x = QueueConfigurationsProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[30]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3813,7 +3986,7 @@ func (x *QueueConfigurationsProto) String() string {
 func (*QueueConfigurationsProto) ProtoMessage() {}
 
 func (x *QueueConfigurationsProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[30]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3826,7 +3999,7 @@ func (x *QueueConfigurationsProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueConfigurationsProto.ProtoReflect.Descriptor instead.
 func (*QueueConfigurationsProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *QueueConfigurationsProto) GetCapacity() float32 {
@@ -3902,7 +4075,7 @@ type QueueConfigurationsMapProto struct {
 
 func (x *QueueConfigurationsMapProto) Reset() {
 	*x = QueueConfigurationsMapProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[31]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3914,7 +4087,7 @@ func (x *QueueConfigurationsMapProto) String() string {
 func (*QueueConfigurationsMapProto) ProtoMessage() {}
 
 func (x *QueueConfigurationsMapProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[31]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +4100,7 @@ func (x *QueueConfigurationsMapProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueConfigurationsMapProto.ProtoReflect.Descriptor instead.
 func (*QueueConfigurationsMapProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *QueueConfigurationsMapProto) GetPartitionName() string {
@@ -3960,7 +4133,7 @@ type ContainerLaunchContextProto struct {
 
 func (x *ContainerLaunchContextProto) Reset() {
 	*x = ContainerLaunchContextProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[32]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4145,7 @@ func (x *ContainerLaunchContextProto) String() string {
 func (*ContainerLaunchContextProto) ProtoMessage() {}
 
 func (x *ContainerLaunchContextProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[32]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4158,7 @@ func (x *ContainerLaunchContextProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerLaunchContextProto.ProtoReflect.Descriptor instead.
 func (*ContainerLaunchContextProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ContainerLaunchContextProto) GetLocalResources() []*StringLocalResourceMapProto {
@@ -4067,7 +4240,7 @@ const (
 
 func (x *ContainerStatusProto) Reset() {
 	*x = ContainerStatusProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[33]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4079,7 +4252,7 @@ func (x *ContainerStatusProto) String() string {
 func (*ContainerStatusProto) ProtoMessage() {}
 
 func (x *ContainerStatusProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[33]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4092,7 +4265,7 @@ func (x *ContainerStatusProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerStatusProto.ProtoReflect.Descriptor instead.
 func (*ContainerStatusProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ContainerStatusProto) GetContainerId() *ContainerIdProto {
@@ -4172,7 +4345,7 @@ const (
 
 func (x *ContainerRetryContextProto) Reset() {
 	*x = ContainerRetryContextProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[34]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +4357,7 @@ func (x *ContainerRetryContextProto) String() string {
 func (*ContainerRetryContextProto) ProtoMessage() {}
 
 func (x *ContainerRetryContextProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[34]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +4370,7 @@ func (x *ContainerRetryContextProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerRetryContextProto.ProtoReflect.Descriptor instead.
 func (*ContainerRetryContextProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ContainerRetryContextProto) GetRetryPolicy() ContainerRetryPolicyProto {
@@ -4245,7 +4418,7 @@ type StringLocalResourceMapProto struct {
 
 func (x *StringLocalResourceMapProto) Reset() {
 	*x = StringLocalResourceMapProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[35]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4257,7 +4430,7 @@ func (x *StringLocalResourceMapProto) String() string {
 func (*StringLocalResourceMapProto) ProtoMessage() {}
 
 func (x *StringLocalResourceMapProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[35]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4270,7 +4443,7 @@ func (x *StringLocalResourceMapProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StringLocalResourceMapProto.ProtoReflect.Descriptor instead.
 func (*StringLocalResourceMapProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StringLocalResourceMapProto) GetKey() string {
@@ -4297,7 +4470,7 @@ type StringStringMapProto struct {
 
 func (x *StringStringMapProto) Reset() {
 	*x = StringStringMapProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[36]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4309,7 +4482,7 @@ func (x *StringStringMapProto) String() string {
 func (*StringStringMapProto) ProtoMessage() {}
 
 func (x *StringStringMapProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[36]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4322,7 +4495,7 @@ func (x *StringStringMapProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StringStringMapProto.ProtoReflect.Descriptor instead.
 func (*StringStringMapProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StringStringMapProto) GetKey() string {
@@ -4349,7 +4522,7 @@ type StringBytesMapProto struct {
 
 func (x *StringBytesMapProto) Reset() {
 	*x = StringBytesMapProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[37]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4361,7 +4534,7 @@ func (x *StringBytesMapProto) String() string {
 func (*StringBytesMapProto) ProtoMessage() {}
 
 func (x *StringBytesMapProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[37]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4374,7 +4547,7 @@ func (x *StringBytesMapProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StringBytesMapProto.ProtoReflect.Descriptor instead.
 func (*StringBytesMapProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *StringBytesMapProto) GetKey() string {
@@ -4402,7 +4575,7 @@ type RegisterApplicationMasterRequestProto struct {
 
 func (x *RegisterApplicationMasterRequestProto) Reset() {
 	*x = RegisterApplicationMasterRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[38]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4414,7 +4587,7 @@ func (x *RegisterApplicationMasterRequestProto) String() string {
 func (*RegisterApplicationMasterRequestProto) ProtoMessage() {}
 
 func (x *RegisterApplicationMasterRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[38]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4427,7 +4600,7 @@ func (x *RegisterApplicationMasterRequestProto) ProtoReflect() protoreflect.Mess
 
 // Deprecated: Use RegisterApplicationMasterRequestProto.ProtoReflect.Descriptor instead.
 func (*RegisterApplicationMasterRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RegisterApplicationMasterRequestProto) GetHost() string {
@@ -4467,7 +4640,7 @@ type RegisterApplicationMasterResponseProto struct {
 
 func (x *RegisterApplicationMasterResponseProto) Reset() {
 	*x = RegisterApplicationMasterResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[39]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4479,7 +4652,7 @@ func (x *RegisterApplicationMasterResponseProto) String() string {
 func (*RegisterApplicationMasterResponseProto) ProtoMessage() {}
 
 func (x *RegisterApplicationMasterResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[39]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4492,7 +4665,7 @@ func (x *RegisterApplicationMasterResponseProto) ProtoReflect() protoreflect.Mes
 
 // Deprecated: Use RegisterApplicationMasterResponseProto.ProtoReflect.Descriptor instead.
 func (*RegisterApplicationMasterResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RegisterApplicationMasterResponseProto) GetMaximumCapability() *ResourceProto {
@@ -4562,7 +4735,7 @@ type FinishApplicationMasterRequestProto struct {
 
 func (x *FinishApplicationMasterRequestProto) Reset() {
 	*x = FinishApplicationMasterRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[40]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4574,7 +4747,7 @@ func (x *FinishApplicationMasterRequestProto) String() string {
 func (*FinishApplicationMasterRequestProto) ProtoMessage() {}
 
 func (x *FinishApplicationMasterRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[40]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4587,7 +4760,7 @@ func (x *FinishApplicationMasterRequestProto) ProtoReflect() protoreflect.Messag
 
 // Deprecated: Use FinishApplicationMasterRequestProto.ProtoReflect.Descriptor instead.
 func (*FinishApplicationMasterRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *FinishApplicationMasterRequestProto) GetDiagnostics() string {
@@ -4625,7 +4798,7 @@ const (
 
 func (x *FinishApplicationMasterResponseProto) Reset() {
 	*x = FinishApplicationMasterResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[41]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4637,7 +4810,7 @@ func (x *FinishApplicationMasterResponseProto) String() string {
 func (*FinishApplicationMasterResponseProto) ProtoMessage() {}
 
 func (x *FinishApplicationMasterResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[41]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4650,7 +4823,7 @@ func (x *FinishApplicationMasterResponseProto) ProtoReflect() protoreflect.Messa
 
 // Deprecated: Use FinishApplicationMasterResponseProto.ProtoReflect.Descriptor instead.
 func (*FinishApplicationMasterResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FinishApplicationMasterResponseProto) GetIsUnregistered() bool {
@@ -4673,7 +4846,7 @@ type UpdateContainerRequestProto struct {
 
 func (x *UpdateContainerRequestProto) Reset() {
 	*x = UpdateContainerRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[42]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4685,7 +4858,7 @@ func (x *UpdateContainerRequestProto) String() string {
 func (*UpdateContainerRequestProto) ProtoMessage() {}
 
 func (x *UpdateContainerRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[42]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4698,7 +4871,7 @@ func (x *UpdateContainerRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateContainerRequestProto.ProtoReflect.Descriptor instead.
 func (*UpdateContainerRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UpdateContainerRequestProto) GetContainerVersion() int32 {
@@ -4747,7 +4920,7 @@ type UpdateContainerErrorProto struct {
 
 func (x *UpdateContainerErrorProto) Reset() {
 	*x = UpdateContainerErrorProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[43]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4759,7 +4932,7 @@ func (x *UpdateContainerErrorProto) String() string {
 func (*UpdateContainerErrorProto) ProtoMessage() {}
 
 func (x *UpdateContainerErrorProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[43]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4772,7 +4945,7 @@ func (x *UpdateContainerErrorProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateContainerErrorProto.ProtoReflect.Descriptor instead.
 func (*UpdateContainerErrorProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UpdateContainerErrorProto) GetReason() string {
@@ -4811,7 +4984,7 @@ type AllocateRequestProto struct {
 
 func (x *AllocateRequestProto) Reset() {
 	*x = AllocateRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[44]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4823,7 +4996,7 @@ func (x *AllocateRequestProto) String() string {
 func (*AllocateRequestProto) ProtoMessage() {}
 
 func (x *AllocateRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[44]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4836,7 +5009,7 @@ func (x *AllocateRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateRequestProto.ProtoReflect.Descriptor instead.
 func (*AllocateRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AllocateRequestProto) GetAsk() []*ResourceRequestProto {
@@ -4898,7 +5071,7 @@ type NMTokenProto struct {
 
 func (x *NMTokenProto) Reset() {
 	*x = NMTokenProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[45]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4910,7 +5083,7 @@ func (x *NMTokenProto) String() string {
 func (*NMTokenProto) ProtoMessage() {}
 
 func (x *NMTokenProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[45]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4923,7 +5096,7 @@ func (x *NMTokenProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NMTokenProto.ProtoReflect.Descriptor instead.
 func (*NMTokenProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *NMTokenProto) GetNodeId() *NodeIdProto {
@@ -4950,7 +5123,7 @@ type UpdatedContainerProto struct {
 
 func (x *UpdatedContainerProto) Reset() {
 	*x = UpdatedContainerProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[46]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4962,7 +5135,7 @@ func (x *UpdatedContainerProto) String() string {
 func (*UpdatedContainerProto) ProtoMessage() {}
 
 func (x *UpdatedContainerProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[46]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4975,7 +5148,7 @@ func (x *UpdatedContainerProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatedContainerProto.ProtoReflect.Descriptor instead.
 func (*UpdatedContainerProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *UpdatedContainerProto) GetUpdateType() ContainerUpdateTypeProto {
@@ -5014,7 +5187,7 @@ type AllocateResponseProto struct {
 
 func (x *AllocateResponseProto) Reset() {
 	*x = AllocateResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[47]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5026,7 +5199,7 @@ func (x *AllocateResponseProto) String() string {
 func (*AllocateResponseProto) ProtoMessage() {}
 
 func (x *AllocateResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[47]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5039,7 +5212,7 @@ func (x *AllocateResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateResponseProto.ProtoReflect.Descriptor instead.
 func (*AllocateResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AllocateResponseProto) GetAMCommand() AMCommandProto {
@@ -5148,7 +5321,7 @@ type GetNewApplicationRequestProto struct {
 
 func (x *GetNewApplicationRequestProto) Reset() {
 	*x = GetNewApplicationRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[48]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5160,7 +5333,7 @@ func (x *GetNewApplicationRequestProto) String() string {
 func (*GetNewApplicationRequestProto) ProtoMessage() {}
 
 func (x *GetNewApplicationRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[48]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5173,7 +5346,7 @@ func (x *GetNewApplicationRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNewApplicationRequestProto.ProtoReflect.Descriptor instead.
 func (*GetNewApplicationRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{50}
 }
 
 type GetNewApplicationResponseProto struct {
@@ -5186,7 +5359,7 @@ type GetNewApplicationResponseProto struct {
 
 func (x *GetNewApplicationResponseProto) Reset() {
 	*x = GetNewApplicationResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[49]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5198,7 +5371,7 @@ func (x *GetNewApplicationResponseProto) String() string {
 func (*GetNewApplicationResponseProto) ProtoMessage() {}
 
 func (x *GetNewApplicationResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[49]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5211,7 +5384,7 @@ func (x *GetNewApplicationResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNewApplicationResponseProto.ProtoReflect.Descriptor instead.
 func (*GetNewApplicationResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetNewApplicationResponseProto) GetApplicationId() *ApplicationIdProto {
@@ -5237,7 +5410,7 @@ type GetApplicationReportRequestProto struct {
 
 func (x *GetApplicationReportRequestProto) Reset() {
 	*x = GetApplicationReportRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[50]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5249,7 +5422,7 @@ func (x *GetApplicationReportRequestProto) String() string {
 func (*GetApplicationReportRequestProto) ProtoMessage() {}
 
 func (x *GetApplicationReportRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[50]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5262,7 +5435,7 @@ func (x *GetApplicationReportRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationReportRequestProto.ProtoReflect.Descriptor instead.
 func (*GetApplicationReportRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetApplicationReportRequestProto) GetApplicationId() *ApplicationIdProto {
@@ -5281,7 +5454,7 @@ type GetApplicationReportResponseProto struct {
 
 func (x *GetApplicationReportResponseProto) Reset() {
 	*x = GetApplicationReportResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[51]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5293,7 +5466,7 @@ func (x *GetApplicationReportResponseProto) String() string {
 func (*GetApplicationReportResponseProto) ProtoMessage() {}
 
 func (x *GetApplicationReportResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[51]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5306,7 +5479,7 @@ func (x *GetApplicationReportResponseProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GetApplicationReportResponseProto.ProtoReflect.Descriptor instead.
 func (*GetApplicationReportResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GetApplicationReportResponseProto) GetApplicationReport() *ApplicationReportProto {
@@ -5325,7 +5498,7 @@ type SubmitApplicationRequestProto struct {
 
 func (x *SubmitApplicationRequestProto) Reset() {
 	*x = SubmitApplicationRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5337,7 +5510,7 @@ func (x *SubmitApplicationRequestProto) String() string {
 func (*SubmitApplicationRequestProto) ProtoMessage() {}
 
 func (x *SubmitApplicationRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5350,7 +5523,7 @@ func (x *SubmitApplicationRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitApplicationRequestProto.ProtoReflect.Descriptor instead.
 func (*SubmitApplicationRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SubmitApplicationRequestProto) GetApplicationSubmissionContext() *ApplicationSubmissionContextProto {
@@ -5368,7 +5541,7 @@ type SubmitApplicationResponseProto struct {
 
 func (x *SubmitApplicationResponseProto) Reset() {
 	*x = SubmitApplicationResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5380,7 +5553,7 @@ func (x *SubmitApplicationResponseProto) String() string {
 func (*SubmitApplicationResponseProto) ProtoMessage() {}
 
 func (x *SubmitApplicationResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5393,7 +5566,7 @@ func (x *SubmitApplicationResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitApplicationResponseProto.ProtoReflect.Descriptor instead.
 func (*SubmitApplicationResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{55}
 }
 
 type KillApplicationRequestProto struct {
@@ -5406,7 +5579,7 @@ type KillApplicationRequestProto struct {
 
 func (x *KillApplicationRequestProto) Reset() {
 	*x = KillApplicationRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5418,7 +5591,7 @@ func (x *KillApplicationRequestProto) String() string {
 func (*KillApplicationRequestProto) ProtoMessage() {}
 
 func (x *KillApplicationRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5431,7 +5604,7 @@ func (x *KillApplicationRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillApplicationRequestProto.ProtoReflect.Descriptor instead.
 func (*KillApplicationRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *KillApplicationRequestProto) GetApplicationId() *ApplicationIdProto {
@@ -5462,7 +5635,7 @@ const (
 
 func (x *KillApplicationResponseProto) Reset() {
 	*x = KillApplicationResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5474,7 +5647,7 @@ func (x *KillApplicationResponseProto) String() string {
 func (*KillApplicationResponseProto) ProtoMessage() {}
 
 func (x *KillApplicationResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5487,7 +5660,7 @@ func (x *KillApplicationResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillApplicationResponseProto.ProtoReflect.Descriptor instead.
 func (*KillApplicationResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{55}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *KillApplicationResponseProto) GetIsKillCompleted() bool {
@@ -5505,7 +5678,7 @@ type GetClusterMetricsRequestProto struct {
 
 func (x *GetClusterMetricsRequestProto) Reset() {
 	*x = GetClusterMetricsRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5517,7 +5690,7 @@ func (x *GetClusterMetricsRequestProto) String() string {
 func (*GetClusterMetricsRequestProto) ProtoMessage() {}
 
 func (x *GetClusterMetricsRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5530,7 +5703,7 @@ func (x *GetClusterMetricsRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterMetricsRequestProto.ProtoReflect.Descriptor instead.
 func (*GetClusterMetricsRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{56}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{58}
 }
 
 type GetClusterMetricsResponseProto struct {
@@ -5542,7 +5715,7 @@ type GetClusterMetricsResponseProto struct {
 
 func (x *GetClusterMetricsResponseProto) Reset() {
 	*x = GetClusterMetricsResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5554,7 +5727,7 @@ func (x *GetClusterMetricsResponseProto) String() string {
 func (*GetClusterMetricsResponseProto) ProtoMessage() {}
 
 func (x *GetClusterMetricsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5567,7 +5740,7 @@ func (x *GetClusterMetricsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterMetricsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetClusterMetricsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{57}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GetClusterMetricsResponseProto) GetClusterMetrics() *YarnClusterMetricsProto {
@@ -5602,7 +5775,7 @@ const (
 
 func (x *GetApplicationsRequestProto) Reset() {
 	*x = GetApplicationsRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5614,7 +5787,7 @@ func (x *GetApplicationsRequestProto) String() string {
 func (*GetApplicationsRequestProto) ProtoMessage() {}
 
 func (x *GetApplicationsRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5627,7 +5800,7 @@ func (x *GetApplicationsRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationsRequestProto.ProtoReflect.Descriptor instead.
 func (*GetApplicationsRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{58}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GetApplicationsRequestProto) GetApplicationTypes() []string {
@@ -5723,7 +5896,7 @@ type GetApplicationsResponseProto struct {
 
 func (x *GetApplicationsResponseProto) Reset() {
 	*x = GetApplicationsResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5735,7 +5908,7 @@ func (x *GetApplicationsResponseProto) String() string {
 func (*GetApplicationsResponseProto) ProtoMessage() {}
 
 func (x *GetApplicationsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5748,7 +5921,7 @@ func (x *GetApplicationsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetApplicationsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{59}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *GetApplicationsResponseProto) GetApplications() []*ApplicationReportProto {
@@ -5767,7 +5940,7 @@ type GetClusterNodesRequestProto struct {
 
 func (x *GetClusterNodesRequestProto) Reset() {
 	*x = GetClusterNodesRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5779,7 +5952,7 @@ func (x *GetClusterNodesRequestProto) String() string {
 func (*GetClusterNodesRequestProto) ProtoMessage() {}
 
 func (x *GetClusterNodesRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5792,7 +5965,7 @@ func (x *GetClusterNodesRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterNodesRequestProto.ProtoReflect.Descriptor instead.
 func (*GetClusterNodesRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{60}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *GetClusterNodesRequestProto) GetNodeStates() []NodeStateProto {
@@ -5811,7 +5984,7 @@ type GetClusterNodesResponseProto struct {
 
 func (x *GetClusterNodesResponseProto) Reset() {
 	*x = GetClusterNodesResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5823,7 +5996,7 @@ func (x *GetClusterNodesResponseProto) String() string {
 func (*GetClusterNodesResponseProto) ProtoMessage() {}
 
 func (x *GetClusterNodesResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5836,12 +6009,157 @@ func (x *GetClusterNodesResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterNodesResponseProto.ProtoReflect.Descriptor instead.
 func (*GetClusterNodesResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{61}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *GetClusterNodesResponseProto) GetNodeReports() []*NodeReportProto {
 	if x != nil {
 		return x.NodeReports
+	}
+	return nil
+}
+
+type NodeLabelProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *string                `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	IsExclusive   *bool                  `protobuf:"varint,2,opt,name=isExclusive,def=1" json:"isExclusive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+// Default values for NodeLabelProto fields.
+const (
+	Default_NodeLabelProto_IsExclusive = bool(true)
+)
+
+func (x *NodeLabelProto) Reset() {
+	*x = NodeLabelProto{}
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeLabelProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeLabelProto) ProtoMessage() {}
+
+func (x *NodeLabelProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeLabelProto.ProtoReflect.Descriptor instead.
+func (*NodeLabelProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *NodeLabelProto) GetName() string {
+	if x != nil && x.Name != nil {
+		return *x.Name
+	}
+	return ""
+}
+
+func (x *NodeLabelProto) GetIsExclusive() bool {
+	if x != nil && x.IsExclusive != nil {
+		return *x.IsExclusive
+	}
+	return Default_NodeLabelProto_IsExclusive
+}
+
+type GetClusterNodeLabelsRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetClusterNodeLabelsRequestProto) Reset() {
+	*x = GetClusterNodeLabelsRequestProto{}
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterNodeLabelsRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterNodeLabelsRequestProto) ProtoMessage() {}
+
+func (x *GetClusterNodeLabelsRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterNodeLabelsRequestProto.ProtoReflect.Descriptor instead.
+func (*GetClusterNodeLabelsRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{65}
+}
+
+type GetClusterNodeLabelsResponseProto struct {
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	DeprecatedNodeLabels []string               `protobuf:"bytes,1,rep,name=deprecatedNodeLabels" json:"deprecatedNodeLabels,omitempty"`
+	NodeLabels           []*NodeLabelProto      `protobuf:"bytes,2,rep,name=nodeLabels" json:"nodeLabels,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *GetClusterNodeLabelsResponseProto) Reset() {
+	*x = GetClusterNodeLabelsResponseProto{}
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterNodeLabelsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterNodeLabelsResponseProto) ProtoMessage() {}
+
+func (x *GetClusterNodeLabelsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterNodeLabelsResponseProto.ProtoReflect.Descriptor instead.
+func (*GetClusterNodeLabelsResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *GetClusterNodeLabelsResponseProto) GetDeprecatedNodeLabels() []string {
+	if x != nil {
+		return x.DeprecatedNodeLabels
+	}
+	return nil
+}
+
+func (x *GetClusterNodeLabelsResponseProto) GetNodeLabels() []*NodeLabelProto {
+	if x != nil {
+		return x.NodeLabels
 	}
 	return nil
 }
@@ -5859,7 +6177,7 @@ type GetQueueInfoRequestProto struct {
 
 func (x *GetQueueInfoRequestProto) Reset() {
 	*x = GetQueueInfoRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5871,7 +6189,7 @@ func (x *GetQueueInfoRequestProto) String() string {
 func (*GetQueueInfoRequestProto) ProtoMessage() {}
 
 func (x *GetQueueInfoRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5884,7 +6202,7 @@ func (x *GetQueueInfoRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueInfoRequestProto.ProtoReflect.Descriptor instead.
 func (*GetQueueInfoRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{62}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GetQueueInfoRequestProto) GetQueueName() string {
@@ -5931,7 +6249,7 @@ type GetQueueInfoResponseProto struct {
 
 func (x *GetQueueInfoResponseProto) Reset() {
 	*x = GetQueueInfoResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5943,7 +6261,7 @@ func (x *GetQueueInfoResponseProto) String() string {
 func (*GetQueueInfoResponseProto) ProtoMessage() {}
 
 func (x *GetQueueInfoResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5956,7 +6274,7 @@ func (x *GetQueueInfoResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueInfoResponseProto.ProtoReflect.Descriptor instead.
 func (*GetQueueInfoResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{63}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetQueueInfoResponseProto) GetQueueInfo() *QueueInfoProto {
@@ -5976,7 +6294,7 @@ type StartContainerRequestProto struct {
 
 func (x *StartContainerRequestProto) Reset() {
 	*x = StartContainerRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5988,7 +6306,7 @@ func (x *StartContainerRequestProto) String() string {
 func (*StartContainerRequestProto) ProtoMessage() {}
 
 func (x *StartContainerRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6001,7 +6319,7 @@ func (x *StartContainerRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartContainerRequestProto.ProtoReflect.Descriptor instead.
 func (*StartContainerRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{64}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *StartContainerRequestProto) GetContainerLaunchContext() *ContainerLaunchContextProto {
@@ -6027,7 +6345,7 @@ type StartContainersRequestProto struct {
 
 func (x *StartContainersRequestProto) Reset() {
 	*x = StartContainersRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[65]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6039,7 +6357,7 @@ func (x *StartContainersRequestProto) String() string {
 func (*StartContainersRequestProto) ProtoMessage() {}
 
 func (x *StartContainersRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[65]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6052,7 +6370,7 @@ func (x *StartContainersRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartContainersRequestProto.ProtoReflect.Descriptor instead.
 func (*StartContainersRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{65}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *StartContainersRequestProto) GetStartContainerRequest() []*StartContainerRequestProto {
@@ -6072,7 +6390,7 @@ type ContainerExceptionMapProto struct {
 
 func (x *ContainerExceptionMapProto) Reset() {
 	*x = ContainerExceptionMapProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[66]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6084,7 +6402,7 @@ func (x *ContainerExceptionMapProto) String() string {
 func (*ContainerExceptionMapProto) ProtoMessage() {}
 
 func (x *ContainerExceptionMapProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[66]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6097,7 +6415,7 @@ func (x *ContainerExceptionMapProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerExceptionMapProto.ProtoReflect.Descriptor instead.
 func (*ContainerExceptionMapProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{66}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ContainerExceptionMapProto) GetContainerId() *ContainerIdProto {
@@ -6125,7 +6443,7 @@ type StartContainersResponseProto struct {
 
 func (x *StartContainersResponseProto) Reset() {
 	*x = StartContainersResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[67]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6137,7 +6455,7 @@ func (x *StartContainersResponseProto) String() string {
 func (*StartContainersResponseProto) ProtoMessage() {}
 
 func (x *StartContainersResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[67]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6150,7 +6468,7 @@ func (x *StartContainersResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartContainersResponseProto.ProtoReflect.Descriptor instead.
 func (*StartContainersResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{67}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *StartContainersResponseProto) GetServicesMetaData() []*StringBytesMapProto {
@@ -6183,7 +6501,7 @@ type StopContainersRequestProto struct {
 
 func (x *StopContainersRequestProto) Reset() {
 	*x = StopContainersRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[68]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6195,7 +6513,7 @@ func (x *StopContainersRequestProto) String() string {
 func (*StopContainersRequestProto) ProtoMessage() {}
 
 func (x *StopContainersRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[68]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6208,7 +6526,7 @@ func (x *StopContainersRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopContainersRequestProto.ProtoReflect.Descriptor instead.
 func (*StopContainersRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{68}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *StopContainersRequestProto) GetContainerId() []*ContainerIdProto {
@@ -6228,7 +6546,7 @@ type StopContainersResponseProto struct {
 
 func (x *StopContainersResponseProto) Reset() {
 	*x = StopContainersResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[69]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6240,7 +6558,7 @@ func (x *StopContainersResponseProto) String() string {
 func (*StopContainersResponseProto) ProtoMessage() {}
 
 func (x *StopContainersResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[69]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6253,7 +6571,7 @@ func (x *StopContainersResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopContainersResponseProto.ProtoReflect.Descriptor instead.
 func (*StopContainersResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{69}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *StopContainersResponseProto) GetSucceededRequests() []*ContainerIdProto {
@@ -6279,7 +6597,7 @@ type GetContainerStatusesRequestProto struct {
 
 func (x *GetContainerStatusesRequestProto) Reset() {
 	*x = GetContainerStatusesRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[70]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6291,7 +6609,7 @@ func (x *GetContainerStatusesRequestProto) String() string {
 func (*GetContainerStatusesRequestProto) ProtoMessage() {}
 
 func (x *GetContainerStatusesRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[70]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6304,7 +6622,7 @@ func (x *GetContainerStatusesRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContainerStatusesRequestProto.ProtoReflect.Descriptor instead.
 func (*GetContainerStatusesRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{70}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *GetContainerStatusesRequestProto) GetContainerId() []*ContainerIdProto {
@@ -6324,7 +6642,7 @@ type GetContainerStatusesResponseProto struct {
 
 func (x *GetContainerStatusesResponseProto) Reset() {
 	*x = GetContainerStatusesResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[71]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6336,7 +6654,7 @@ func (x *GetContainerStatusesResponseProto) String() string {
 func (*GetContainerStatusesResponseProto) ProtoMessage() {}
 
 func (x *GetContainerStatusesResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[71]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6349,7 +6667,7 @@ func (x *GetContainerStatusesResponseProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GetContainerStatusesResponseProto.ProtoReflect.Descriptor instead.
 func (*GetContainerStatusesResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{71}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *GetContainerStatusesResponseProto) GetStatus() []*ContainerStatusProto {
@@ -6542,7 +6860,13 @@ const file_holdfast_hadoop_yarn_proto_rawDesc = "" +
 	"\bresource\x18\x01 \x01(\v2*.holdfast.hadoop.yarn.ResourceRequestProtoR\bresource\"\x7f\n" +
 	"\x1dResourceBlacklistRequestProto\x12/\n" +
 	"\x13blacklist_additions\x18\x01 \x03(\tR\x12blacklistAdditions\x12-\n" +
-	"\x12blacklist_removals\x18\x02 \x03(\tR\x11blacklistRemovals\"\xd3\t\n" +
+	"\x12blacklist_removals\x18\x02 \x03(\tR\x11blacklistRemovals\"Q\n" +
+	"\x12ReservationIdProto\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12+\n" +
+	"\x11cluster_timestamp\x18\x02 \x01(\x03R\x10clusterTimestamp\"\xa3\x01\n" +
+	"\x1aApplicationTimeoutMapProto\x12k\n" +
+	"\x18application_timeout_type\x18\x01 \x01(\x0e21.holdfast.hadoop.yarn.ApplicationTimeoutTypeProtoR\x16applicationTimeoutType\x12\x18\n" +
+	"\atimeout\x18\x02 \x01(\x03R\atimeout\"\x89\v\n" +
 	"!ApplicationSubmissionContextProto\x12O\n" +
 	"\x0eapplication_id\x18\x01 \x01(\v2(.holdfast.hadoop.yarn.ApplicationIdProtoR\rapplicationId\x12.\n" +
 	"\x10application_name\x18\x02 \x01(\t:\x03N/AR\x0fapplicationName\x12\x1d\n" +
@@ -6559,8 +6883,10 @@ const file_holdfast_hadoop_yarn_proto_rawDesc = "" +
 	"\x0fapplicationTags\x18\f \x03(\tR\x0fapplicationTags\x12O\n" +
 	"\"attempt_failures_validity_interval\x18\r \x01(\x03:\x02-1R\x1fattemptFailuresValidityInterval\x12h\n" +
 	"\x17log_aggregation_context\x18\x0e \x01(\v20.holdfast.hadoop.yarn.LogAggregationContextProtoR\x15logAggregationContext\x122\n" +
-	"\x15node_label_expression\x18\x10 \x01(\tR\x13nodeLabelExpression\x12m\n" +
-	"\x1dam_container_resource_request\x18\x11 \x03(\v2*.holdfast.hadoop.yarn.ResourceRequestProtoR\x1aamContainerResourceRequest\x12v\n" +
+	"\x15node_label_expression\x18\x10 \x01(\tR\x13nodeLabelExpression\x12O\n" +
+	"\x0ereservation_id\x18\x0f \x01(\v2(.holdfast.hadoop.yarn.ReservationIdProtoR\rreservationId\x12m\n" +
+	"\x1dam_container_resource_request\x18\x11 \x03(\v2*.holdfast.hadoop.yarn.ResourceRequestProtoR\x1aamContainerResourceRequest\x12c\n" +
+	"\x14application_timeouts\x18\x12 \x03(\v20.holdfast.hadoop.yarn.ApplicationTimeoutMapProtoR\x13applicationTimeouts\x12v\n" +
 	"!application_scheduling_properties\x18\x13 \x03(\v2*.holdfast.hadoop.yarn.StringStringMapProtoR\x1fapplicationSchedulingProperties\"\x8d\x03\n" +
 	"\x1aLogAggregationContextProto\x12+\n" +
 	"\x0finclude_pattern\x18\x01 \x01(\t:\x02.*R\x0eincludePattern\x12)\n" +
@@ -6793,7 +7119,16 @@ const file_holdfast_hadoop_yarn_proto_rawDesc = "" +
 	"nodeStates\x18\x01 \x03(\x0e2$.holdfast.hadoop.yarn.NodeStateProtoR\n" +
 	"nodeStates\"g\n" +
 	"\x1cGetClusterNodesResponseProto\x12G\n" +
-	"\vnodeReports\x18\x01 \x03(\v2%.holdfast.hadoop.yarn.NodeReportProtoR\vnodeReports\"\xdc\x01\n" +
+	"\vnodeReports\x18\x01 \x03(\v2%.holdfast.hadoop.yarn.NodeReportProtoR\vnodeReports\"L\n" +
+	"\x0eNodeLabelProto\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
+	"\visExclusive\x18\x02 \x01(\b:\x04trueR\visExclusive\"\"\n" +
+	" GetClusterNodeLabelsRequestProto\"\x9d\x01\n" +
+	"!GetClusterNodeLabelsResponseProto\x122\n" +
+	"\x14deprecatedNodeLabels\x18\x01 \x03(\tR\x14deprecatedNodeLabels\x12D\n" +
+	"\n" +
+	"nodeLabels\x18\x02 \x03(\v2$.holdfast.hadoop.yarn.NodeLabelProtoR\n" +
+	"nodeLabels\"\xdc\x01\n" +
 	"\x18GetQueueInfoRequestProto\x12\x1c\n" +
 	"\tqueueName\x18\x01 \x01(\tR\tqueueName\x120\n" +
 	"\x13includeApplications\x18\x02 \x01(\bR\x13includeApplications\x12.\n" +
@@ -6823,7 +7158,9 @@ const file_holdfast_hadoop_yarn_proto_rawDesc = "" +
 	"\fcontainer_id\x18\x01 \x03(\v2&.holdfast.hadoop.yarn.ContainerIdProtoR\vcontainerId\"\xc2\x01\n" +
 	"!GetContainerStatusesResponseProto\x12B\n" +
 	"\x06status\x18\x01 \x03(\v2*.holdfast.hadoop.yarn.ContainerStatusProtoR\x06status\x12Y\n" +
-	"\x0ffailed_requests\x18\x02 \x03(\v20.holdfast.hadoop.yarn.ContainerExceptionMapProtoR\x0efailedRequests*#\n" +
+	"\x0ffailed_requests\x18\x02 \x03(\v20.holdfast.hadoop.yarn.ContainerExceptionMapProtoR\x0efailedRequests*7\n" +
+	"\x1bApplicationTimeoutTypeProto\x12\x18\n" +
+	"\x14APP_TIMEOUT_LIFETIME\x10\x01*#\n" +
 	"\x12ResourceTypesProto\x12\r\n" +
 	"\tCOUNTABLE\x10\x00*?\n" +
 	"\x13ContainerStateProto\x12\t\n" +
@@ -6927,239 +7264,249 @@ func file_holdfast_hadoop_yarn_proto_rawDescGZIP() []byte {
 	return file_holdfast_hadoop_yarn_proto_rawDescData
 }
 
-var file_holdfast_hadoop_yarn_proto_enumTypes = make([]protoimpl.EnumInfo, 17)
-var file_holdfast_hadoop_yarn_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_holdfast_hadoop_yarn_proto_enumTypes = make([]protoimpl.EnumInfo, 18)
+var file_holdfast_hadoop_yarn_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_holdfast_hadoop_yarn_proto_goTypes = []any{
-	(ResourceTypesProto)(0),                        // 0: holdfast.hadoop.yarn.ResourceTypesProto
-	(ContainerStateProto)(0),                       // 1: holdfast.hadoop.yarn.ContainerStateProto
-	(ContainerSubStateProto)(0),                    // 2: holdfast.hadoop.yarn.ContainerSubStateProto
-	(YarnApplicationStateProto)(0),                 // 3: holdfast.hadoop.yarn.YarnApplicationStateProto
-	(FinalApplicationStatusProto)(0),               // 4: holdfast.hadoop.yarn.FinalApplicationStatusProto
-	(LocalResourceVisibilityProto)(0),              // 5: holdfast.hadoop.yarn.LocalResourceVisibilityProto
-	(LocalResourceTypeProto)(0),                    // 6: holdfast.hadoop.yarn.LocalResourceTypeProto
-	(NodeStateProto)(0),                            // 7: holdfast.hadoop.yarn.NodeStateProto
-	(NodeUpdateTypeProto)(0),                       // 8: holdfast.hadoop.yarn.NodeUpdateTypeProto
-	(ExecutionTypeProto)(0),                        // 9: holdfast.hadoop.yarn.ExecutionTypeProto
-	(AMCommandProto)(0),                            // 10: holdfast.hadoop.yarn.AMCommandProto
-	(ApplicationAccessTypeProto)(0),                // 11: holdfast.hadoop.yarn.ApplicationAccessTypeProto
-	(QueueStateProto)(0),                           // 12: holdfast.hadoop.yarn.QueueStateProto
-	(ContainerRetryPolicyProto)(0),                 // 13: holdfast.hadoop.yarn.ContainerRetryPolicyProto
-	(ContainerUpdateTypeProto)(0),                  // 14: holdfast.hadoop.yarn.ContainerUpdateTypeProto
-	(SchedulerResourceTypes)(0),                    // 15: holdfast.hadoop.yarn.SchedulerResourceTypes
-	(ApplicationsRequestScopeProto)(0),             // 16: holdfast.hadoop.yarn.ApplicationsRequestScopeProto
-	(*TokenProto)(nil),                             // 17: holdfast.hadoop.yarn.TokenProto
-	(*SerializedExceptionProto)(nil),               // 18: holdfast.hadoop.yarn.SerializedExceptionProto
-	(*ApplicationIdProto)(nil),                     // 19: holdfast.hadoop.yarn.ApplicationIdProto
-	(*ApplicationAttemptIdProto)(nil),              // 20: holdfast.hadoop.yarn.ApplicationAttemptIdProto
-	(*ContainerIdProto)(nil),                       // 21: holdfast.hadoop.yarn.ContainerIdProto
-	(*ResourceInformationProto)(nil),               // 22: holdfast.hadoop.yarn.ResourceInformationProto
-	(*ResourceTypeInfoProto)(nil),                  // 23: holdfast.hadoop.yarn.ResourceTypeInfoProto
-	(*ResourceProto)(nil),                          // 24: holdfast.hadoop.yarn.ResourceProto
-	(*PriorityProto)(nil),                          // 25: holdfast.hadoop.yarn.PriorityProto
-	(*ContainerProto)(nil),                         // 26: holdfast.hadoop.yarn.ContainerProto
-	(*URLProto)(nil),                               // 27: holdfast.hadoop.yarn.URLProto
-	(*LocalResourceProto)(nil),                     // 28: holdfast.hadoop.yarn.LocalResourceProto
-	(*ApplicationResourceUsageReportProto)(nil),    // 29: holdfast.hadoop.yarn.ApplicationResourceUsageReportProto
-	(*ApplicationReportProto)(nil),                 // 30: holdfast.hadoop.yarn.ApplicationReportProto
-	(*NodeIdProto)(nil),                            // 31: holdfast.hadoop.yarn.NodeIdProto
-	(*NodeReportProto)(nil),                        // 32: holdfast.hadoop.yarn.NodeReportProto
-	(*ResourceRequestProto)(nil),                   // 33: holdfast.hadoop.yarn.ResourceRequestProto
-	(*ExecutionTypeRequestProto)(nil),              // 34: holdfast.hadoop.yarn.ExecutionTypeRequestProto
-	(*PreemptionMessageProto)(nil),                 // 35: holdfast.hadoop.yarn.PreemptionMessageProto
-	(*StrictPreemptionContractProto)(nil),          // 36: holdfast.hadoop.yarn.StrictPreemptionContractProto
-	(*PreemptionContractProto)(nil),                // 37: holdfast.hadoop.yarn.PreemptionContractProto
-	(*PreemptionContainerProto)(nil),               // 38: holdfast.hadoop.yarn.PreemptionContainerProto
-	(*PreemptionResourceRequestProto)(nil),         // 39: holdfast.hadoop.yarn.PreemptionResourceRequestProto
-	(*ResourceBlacklistRequestProto)(nil),          // 40: holdfast.hadoop.yarn.ResourceBlacklistRequestProto
-	(*ApplicationSubmissionContextProto)(nil),      // 41: holdfast.hadoop.yarn.ApplicationSubmissionContextProto
-	(*LogAggregationContextProto)(nil),             // 42: holdfast.hadoop.yarn.LogAggregationContextProto
-	(*ApplicationACLMapProto)(nil),                 // 43: holdfast.hadoop.yarn.ApplicationACLMapProto
-	(*YarnClusterMetricsProto)(nil),                // 44: holdfast.hadoop.yarn.YarnClusterMetricsProto
-	(*QueueStatisticsProto)(nil),                   // 45: holdfast.hadoop.yarn.QueueStatisticsProto
-	(*QueueInfoProto)(nil),                         // 46: holdfast.hadoop.yarn.QueueInfoProto
-	(*QueueConfigurationsProto)(nil),               // 47: holdfast.hadoop.yarn.QueueConfigurationsProto
-	(*QueueConfigurationsMapProto)(nil),            // 48: holdfast.hadoop.yarn.QueueConfigurationsMapProto
-	(*ContainerLaunchContextProto)(nil),            // 49: holdfast.hadoop.yarn.ContainerLaunchContextProto
-	(*ContainerStatusProto)(nil),                   // 50: holdfast.hadoop.yarn.ContainerStatusProto
-	(*ContainerRetryContextProto)(nil),             // 51: holdfast.hadoop.yarn.ContainerRetryContextProto
-	(*StringLocalResourceMapProto)(nil),            // 52: holdfast.hadoop.yarn.StringLocalResourceMapProto
-	(*StringStringMapProto)(nil),                   // 53: holdfast.hadoop.yarn.StringStringMapProto
-	(*StringBytesMapProto)(nil),                    // 54: holdfast.hadoop.yarn.StringBytesMapProto
-	(*RegisterApplicationMasterRequestProto)(nil),  // 55: holdfast.hadoop.yarn.RegisterApplicationMasterRequestProto
-	(*RegisterApplicationMasterResponseProto)(nil), // 56: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto
-	(*FinishApplicationMasterRequestProto)(nil),    // 57: holdfast.hadoop.yarn.FinishApplicationMasterRequestProto
-	(*FinishApplicationMasterResponseProto)(nil),   // 58: holdfast.hadoop.yarn.FinishApplicationMasterResponseProto
-	(*UpdateContainerRequestProto)(nil),            // 59: holdfast.hadoop.yarn.UpdateContainerRequestProto
-	(*UpdateContainerErrorProto)(nil),              // 60: holdfast.hadoop.yarn.UpdateContainerErrorProto
-	(*AllocateRequestProto)(nil),                   // 61: holdfast.hadoop.yarn.AllocateRequestProto
-	(*NMTokenProto)(nil),                           // 62: holdfast.hadoop.yarn.NMTokenProto
-	(*UpdatedContainerProto)(nil),                  // 63: holdfast.hadoop.yarn.UpdatedContainerProto
-	(*AllocateResponseProto)(nil),                  // 64: holdfast.hadoop.yarn.AllocateResponseProto
-	(*GetNewApplicationRequestProto)(nil),          // 65: holdfast.hadoop.yarn.GetNewApplicationRequestProto
-	(*GetNewApplicationResponseProto)(nil),         // 66: holdfast.hadoop.yarn.GetNewApplicationResponseProto
-	(*GetApplicationReportRequestProto)(nil),       // 67: holdfast.hadoop.yarn.GetApplicationReportRequestProto
-	(*GetApplicationReportResponseProto)(nil),      // 68: holdfast.hadoop.yarn.GetApplicationReportResponseProto
-	(*SubmitApplicationRequestProto)(nil),          // 69: holdfast.hadoop.yarn.SubmitApplicationRequestProto
-	(*SubmitApplicationResponseProto)(nil),         // 70: holdfast.hadoop.yarn.SubmitApplicationResponseProto
-	(*KillApplicationRequestProto)(nil),            // 71: holdfast.hadoop.yarn.KillApplicationRequestProto
-	(*KillApplicationResponseProto)(nil),           // 72: holdfast.hadoop.yarn.KillApplicationResponseProto
-	(*GetClusterMetricsRequestProto)(nil),          // 73: holdfast.hadoop.yarn.GetClusterMetricsRequestProto
-	(*GetClusterMetricsResponseProto)(nil),         // 74: holdfast.hadoop.yarn.GetClusterMetricsResponseProto
-	(*GetApplicationsRequestProto)(nil),            // 75: holdfast.hadoop.yarn.GetApplicationsRequestProto
-	(*GetApplicationsResponseProto)(nil),           // 76: holdfast.hadoop.yarn.GetApplicationsResponseProto
-	(*GetClusterNodesRequestProto)(nil),            // 77: holdfast.hadoop.yarn.GetClusterNodesRequestProto
-	(*GetClusterNodesResponseProto)(nil),           // 78: holdfast.hadoop.yarn.GetClusterNodesResponseProto
-	(*GetQueueInfoRequestProto)(nil),               // 79: holdfast.hadoop.yarn.GetQueueInfoRequestProto
-	(*GetQueueInfoResponseProto)(nil),              // 80: holdfast.hadoop.yarn.GetQueueInfoResponseProto
-	(*StartContainerRequestProto)(nil),             // 81: holdfast.hadoop.yarn.StartContainerRequestProto
-	(*StartContainersRequestProto)(nil),            // 82: holdfast.hadoop.yarn.StartContainersRequestProto
-	(*ContainerExceptionMapProto)(nil),             // 83: holdfast.hadoop.yarn.ContainerExceptionMapProto
-	(*StartContainersResponseProto)(nil),           // 84: holdfast.hadoop.yarn.StartContainersResponseProto
-	(*StopContainersRequestProto)(nil),             // 85: holdfast.hadoop.yarn.StopContainersRequestProto
-	(*StopContainersResponseProto)(nil),            // 86: holdfast.hadoop.yarn.StopContainersResponseProto
-	(*GetContainerStatusesRequestProto)(nil),       // 87: holdfast.hadoop.yarn.GetContainerStatusesRequestProto
-	(*GetContainerStatusesResponseProto)(nil),      // 88: holdfast.hadoop.yarn.GetContainerStatusesResponseProto
+	(ApplicationTimeoutTypeProto)(0),               // 0: holdfast.hadoop.yarn.ApplicationTimeoutTypeProto
+	(ResourceTypesProto)(0),                        // 1: holdfast.hadoop.yarn.ResourceTypesProto
+	(ContainerStateProto)(0),                       // 2: holdfast.hadoop.yarn.ContainerStateProto
+	(ContainerSubStateProto)(0),                    // 3: holdfast.hadoop.yarn.ContainerSubStateProto
+	(YarnApplicationStateProto)(0),                 // 4: holdfast.hadoop.yarn.YarnApplicationStateProto
+	(FinalApplicationStatusProto)(0),               // 5: holdfast.hadoop.yarn.FinalApplicationStatusProto
+	(LocalResourceVisibilityProto)(0),              // 6: holdfast.hadoop.yarn.LocalResourceVisibilityProto
+	(LocalResourceTypeProto)(0),                    // 7: holdfast.hadoop.yarn.LocalResourceTypeProto
+	(NodeStateProto)(0),                            // 8: holdfast.hadoop.yarn.NodeStateProto
+	(NodeUpdateTypeProto)(0),                       // 9: holdfast.hadoop.yarn.NodeUpdateTypeProto
+	(ExecutionTypeProto)(0),                        // 10: holdfast.hadoop.yarn.ExecutionTypeProto
+	(AMCommandProto)(0),                            // 11: holdfast.hadoop.yarn.AMCommandProto
+	(ApplicationAccessTypeProto)(0),                // 12: holdfast.hadoop.yarn.ApplicationAccessTypeProto
+	(QueueStateProto)(0),                           // 13: holdfast.hadoop.yarn.QueueStateProto
+	(ContainerRetryPolicyProto)(0),                 // 14: holdfast.hadoop.yarn.ContainerRetryPolicyProto
+	(ContainerUpdateTypeProto)(0),                  // 15: holdfast.hadoop.yarn.ContainerUpdateTypeProto
+	(SchedulerResourceTypes)(0),                    // 16: holdfast.hadoop.yarn.SchedulerResourceTypes
+	(ApplicationsRequestScopeProto)(0),             // 17: holdfast.hadoop.yarn.ApplicationsRequestScopeProto
+	(*TokenProto)(nil),                             // 18: holdfast.hadoop.yarn.TokenProto
+	(*SerializedExceptionProto)(nil),               // 19: holdfast.hadoop.yarn.SerializedExceptionProto
+	(*ApplicationIdProto)(nil),                     // 20: holdfast.hadoop.yarn.ApplicationIdProto
+	(*ApplicationAttemptIdProto)(nil),              // 21: holdfast.hadoop.yarn.ApplicationAttemptIdProto
+	(*ContainerIdProto)(nil),                       // 22: holdfast.hadoop.yarn.ContainerIdProto
+	(*ResourceInformationProto)(nil),               // 23: holdfast.hadoop.yarn.ResourceInformationProto
+	(*ResourceTypeInfoProto)(nil),                  // 24: holdfast.hadoop.yarn.ResourceTypeInfoProto
+	(*ResourceProto)(nil),                          // 25: holdfast.hadoop.yarn.ResourceProto
+	(*PriorityProto)(nil),                          // 26: holdfast.hadoop.yarn.PriorityProto
+	(*ContainerProto)(nil),                         // 27: holdfast.hadoop.yarn.ContainerProto
+	(*URLProto)(nil),                               // 28: holdfast.hadoop.yarn.URLProto
+	(*LocalResourceProto)(nil),                     // 29: holdfast.hadoop.yarn.LocalResourceProto
+	(*ApplicationResourceUsageReportProto)(nil),    // 30: holdfast.hadoop.yarn.ApplicationResourceUsageReportProto
+	(*ApplicationReportProto)(nil),                 // 31: holdfast.hadoop.yarn.ApplicationReportProto
+	(*NodeIdProto)(nil),                            // 32: holdfast.hadoop.yarn.NodeIdProto
+	(*NodeReportProto)(nil),                        // 33: holdfast.hadoop.yarn.NodeReportProto
+	(*ResourceRequestProto)(nil),                   // 34: holdfast.hadoop.yarn.ResourceRequestProto
+	(*ExecutionTypeRequestProto)(nil),              // 35: holdfast.hadoop.yarn.ExecutionTypeRequestProto
+	(*PreemptionMessageProto)(nil),                 // 36: holdfast.hadoop.yarn.PreemptionMessageProto
+	(*StrictPreemptionContractProto)(nil),          // 37: holdfast.hadoop.yarn.StrictPreemptionContractProto
+	(*PreemptionContractProto)(nil),                // 38: holdfast.hadoop.yarn.PreemptionContractProto
+	(*PreemptionContainerProto)(nil),               // 39: holdfast.hadoop.yarn.PreemptionContainerProto
+	(*PreemptionResourceRequestProto)(nil),         // 40: holdfast.hadoop.yarn.PreemptionResourceRequestProto
+	(*ResourceBlacklistRequestProto)(nil),          // 41: holdfast.hadoop.yarn.ResourceBlacklistRequestProto
+	(*ReservationIdProto)(nil),                     // 42: holdfast.hadoop.yarn.ReservationIdProto
+	(*ApplicationTimeoutMapProto)(nil),             // 43: holdfast.hadoop.yarn.ApplicationTimeoutMapProto
+	(*ApplicationSubmissionContextProto)(nil),      // 44: holdfast.hadoop.yarn.ApplicationSubmissionContextProto
+	(*LogAggregationContextProto)(nil),             // 45: holdfast.hadoop.yarn.LogAggregationContextProto
+	(*ApplicationACLMapProto)(nil),                 // 46: holdfast.hadoop.yarn.ApplicationACLMapProto
+	(*YarnClusterMetricsProto)(nil),                // 47: holdfast.hadoop.yarn.YarnClusterMetricsProto
+	(*QueueStatisticsProto)(nil),                   // 48: holdfast.hadoop.yarn.QueueStatisticsProto
+	(*QueueInfoProto)(nil),                         // 49: holdfast.hadoop.yarn.QueueInfoProto
+	(*QueueConfigurationsProto)(nil),               // 50: holdfast.hadoop.yarn.QueueConfigurationsProto
+	(*QueueConfigurationsMapProto)(nil),            // 51: holdfast.hadoop.yarn.QueueConfigurationsMapProto
+	(*ContainerLaunchContextProto)(nil),            // 52: holdfast.hadoop.yarn.ContainerLaunchContextProto
+	(*ContainerStatusProto)(nil),                   // 53: holdfast.hadoop.yarn.ContainerStatusProto
+	(*ContainerRetryContextProto)(nil),             // 54: holdfast.hadoop.yarn.ContainerRetryContextProto
+	(*StringLocalResourceMapProto)(nil),            // 55: holdfast.hadoop.yarn.StringLocalResourceMapProto
+	(*StringStringMapProto)(nil),                   // 56: holdfast.hadoop.yarn.StringStringMapProto
+	(*StringBytesMapProto)(nil),                    // 57: holdfast.hadoop.yarn.StringBytesMapProto
+	(*RegisterApplicationMasterRequestProto)(nil),  // 58: holdfast.hadoop.yarn.RegisterApplicationMasterRequestProto
+	(*RegisterApplicationMasterResponseProto)(nil), // 59: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto
+	(*FinishApplicationMasterRequestProto)(nil),    // 60: holdfast.hadoop.yarn.FinishApplicationMasterRequestProto
+	(*FinishApplicationMasterResponseProto)(nil),   // 61: holdfast.hadoop.yarn.FinishApplicationMasterResponseProto
+	(*UpdateContainerRequestProto)(nil),            // 62: holdfast.hadoop.yarn.UpdateContainerRequestProto
+	(*UpdateContainerErrorProto)(nil),              // 63: holdfast.hadoop.yarn.UpdateContainerErrorProto
+	(*AllocateRequestProto)(nil),                   // 64: holdfast.hadoop.yarn.AllocateRequestProto
+	(*NMTokenProto)(nil),                           // 65: holdfast.hadoop.yarn.NMTokenProto
+	(*UpdatedContainerProto)(nil),                  // 66: holdfast.hadoop.yarn.UpdatedContainerProto
+	(*AllocateResponseProto)(nil),                  // 67: holdfast.hadoop.yarn.AllocateResponseProto
+	(*GetNewApplicationRequestProto)(nil),          // 68: holdfast.hadoop.yarn.GetNewApplicationRequestProto
+	(*GetNewApplicationResponseProto)(nil),         // 69: holdfast.hadoop.yarn.GetNewApplicationResponseProto
+	(*GetApplicationReportRequestProto)(nil),       // 70: holdfast.hadoop.yarn.GetApplicationReportRequestProto
+	(*GetApplicationReportResponseProto)(nil),      // 71: holdfast.hadoop.yarn.GetApplicationReportResponseProto
+	(*SubmitApplicationRequestProto)(nil),          // 72: holdfast.hadoop.yarn.SubmitApplicationRequestProto
+	(*SubmitApplicationResponseProto)(nil),         // 73: holdfast.hadoop.yarn.SubmitApplicationResponseProto
+	(*KillApplicationRequestProto)(nil),            // 74: holdfast.hadoop.yarn.KillApplicationRequestProto
+	(*KillApplicationResponseProto)(nil),           // 75: holdfast.hadoop.yarn.KillApplicationResponseProto
+	(*GetClusterMetricsRequestProto)(nil),          // 76: holdfast.hadoop.yarn.GetClusterMetricsRequestProto
+	(*GetClusterMetricsResponseProto)(nil),         // 77: holdfast.hadoop.yarn.GetClusterMetricsResponseProto
+	(*GetApplicationsRequestProto)(nil),            // 78: holdfast.hadoop.yarn.GetApplicationsRequestProto
+	(*GetApplicationsResponseProto)(nil),           // 79: holdfast.hadoop.yarn.GetApplicationsResponseProto
+	(*GetClusterNodesRequestProto)(nil),            // 80: holdfast.hadoop.yarn.GetClusterNodesRequestProto
+	(*GetClusterNodesResponseProto)(nil),           // 81: holdfast.hadoop.yarn.GetClusterNodesResponseProto
+	(*NodeLabelProto)(nil),                         // 82: holdfast.hadoop.yarn.NodeLabelProto
+	(*GetClusterNodeLabelsRequestProto)(nil),       // 83: holdfast.hadoop.yarn.GetClusterNodeLabelsRequestProto
+	(*GetClusterNodeLabelsResponseProto)(nil),      // 84: holdfast.hadoop.yarn.GetClusterNodeLabelsResponseProto
+	(*GetQueueInfoRequestProto)(nil),               // 85: holdfast.hadoop.yarn.GetQueueInfoRequestProto
+	(*GetQueueInfoResponseProto)(nil),              // 86: holdfast.hadoop.yarn.GetQueueInfoResponseProto
+	(*StartContainerRequestProto)(nil),             // 87: holdfast.hadoop.yarn.StartContainerRequestProto
+	(*StartContainersRequestProto)(nil),            // 88: holdfast.hadoop.yarn.StartContainersRequestProto
+	(*ContainerExceptionMapProto)(nil),             // 89: holdfast.hadoop.yarn.ContainerExceptionMapProto
+	(*StartContainersResponseProto)(nil),           // 90: holdfast.hadoop.yarn.StartContainersResponseProto
+	(*StopContainersRequestProto)(nil),             // 91: holdfast.hadoop.yarn.StopContainersRequestProto
+	(*StopContainersResponseProto)(nil),            // 92: holdfast.hadoop.yarn.StopContainersResponseProto
+	(*GetContainerStatusesRequestProto)(nil),       // 93: holdfast.hadoop.yarn.GetContainerStatusesRequestProto
+	(*GetContainerStatusesResponseProto)(nil),      // 94: holdfast.hadoop.yarn.GetContainerStatusesResponseProto
 }
 var file_holdfast_hadoop_yarn_proto_depIdxs = []int32{
-	18,  // 0: holdfast.hadoop.yarn.SerializedExceptionProto.cause:type_name -> holdfast.hadoop.yarn.SerializedExceptionProto
-	19,  // 1: holdfast.hadoop.yarn.ApplicationAttemptIdProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
-	19,  // 2: holdfast.hadoop.yarn.ContainerIdProto.app_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
-	20,  // 3: holdfast.hadoop.yarn.ContainerIdProto.app_attempt_id:type_name -> holdfast.hadoop.yarn.ApplicationAttemptIdProto
-	0,   // 4: holdfast.hadoop.yarn.ResourceInformationProto.type:type_name -> holdfast.hadoop.yarn.ResourceTypesProto
-	53,  // 5: holdfast.hadoop.yarn.ResourceInformationProto.attributes:type_name -> holdfast.hadoop.yarn.StringStringMapProto
-	0,   // 6: holdfast.hadoop.yarn.ResourceTypeInfoProto.type:type_name -> holdfast.hadoop.yarn.ResourceTypesProto
-	22,  // 7: holdfast.hadoop.yarn.ResourceProto.resource_value_map:type_name -> holdfast.hadoop.yarn.ResourceInformationProto
-	21,  // 8: holdfast.hadoop.yarn.ContainerProto.id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	31,  // 9: holdfast.hadoop.yarn.ContainerProto.nodeId:type_name -> holdfast.hadoop.yarn.NodeIdProto
-	24,  // 10: holdfast.hadoop.yarn.ContainerProto.resource:type_name -> holdfast.hadoop.yarn.ResourceProto
-	25,  // 11: holdfast.hadoop.yarn.ContainerProto.priority:type_name -> holdfast.hadoop.yarn.PriorityProto
-	17,  // 12: holdfast.hadoop.yarn.ContainerProto.container_token:type_name -> holdfast.hadoop.yarn.TokenProto
-	9,   // 13: holdfast.hadoop.yarn.ContainerProto.execution_type:type_name -> holdfast.hadoop.yarn.ExecutionTypeProto
-	27,  // 14: holdfast.hadoop.yarn.LocalResourceProto.resource:type_name -> holdfast.hadoop.yarn.URLProto
-	6,   // 15: holdfast.hadoop.yarn.LocalResourceProto.type:type_name -> holdfast.hadoop.yarn.LocalResourceTypeProto
-	5,   // 16: holdfast.hadoop.yarn.LocalResourceProto.visibility:type_name -> holdfast.hadoop.yarn.LocalResourceVisibilityProto
-	24,  // 17: holdfast.hadoop.yarn.ApplicationResourceUsageReportProto.used_resources:type_name -> holdfast.hadoop.yarn.ResourceProto
-	24,  // 18: holdfast.hadoop.yarn.ApplicationResourceUsageReportProto.reserved_resources:type_name -> holdfast.hadoop.yarn.ResourceProto
-	24,  // 19: holdfast.hadoop.yarn.ApplicationResourceUsageReportProto.needed_resources:type_name -> holdfast.hadoop.yarn.ResourceProto
-	19,  // 20: holdfast.hadoop.yarn.ApplicationReportProto.applicationId:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
-	17,  // 21: holdfast.hadoop.yarn.ApplicationReportProto.client_to_am_token:type_name -> holdfast.hadoop.yarn.TokenProto
-	3,   // 22: holdfast.hadoop.yarn.ApplicationReportProto.yarn_application_state:type_name -> holdfast.hadoop.yarn.YarnApplicationStateProto
-	4,   // 23: holdfast.hadoop.yarn.ApplicationReportProto.final_application_status:type_name -> holdfast.hadoop.yarn.FinalApplicationStatusProto
-	29,  // 24: holdfast.hadoop.yarn.ApplicationReportProto.app_resource_Usage:type_name -> holdfast.hadoop.yarn.ApplicationResourceUsageReportProto
-	20,  // 25: holdfast.hadoop.yarn.ApplicationReportProto.currentApplicationAttemptId:type_name -> holdfast.hadoop.yarn.ApplicationAttemptIdProto
-	17,  // 26: holdfast.hadoop.yarn.ApplicationReportProto.am_rm_token:type_name -> holdfast.hadoop.yarn.TokenProto
-	25,  // 27: holdfast.hadoop.yarn.ApplicationReportProto.priority:type_name -> holdfast.hadoop.yarn.PriorityProto
-	31,  // 28: holdfast.hadoop.yarn.NodeReportProto.nodeId:type_name -> holdfast.hadoop.yarn.NodeIdProto
-	24,  // 29: holdfast.hadoop.yarn.NodeReportProto.used:type_name -> holdfast.hadoop.yarn.ResourceProto
-	24,  // 30: holdfast.hadoop.yarn.NodeReportProto.capability:type_name -> holdfast.hadoop.yarn.ResourceProto
-	7,   // 31: holdfast.hadoop.yarn.NodeReportProto.node_state:type_name -> holdfast.hadoop.yarn.NodeStateProto
-	8,   // 32: holdfast.hadoop.yarn.NodeReportProto.node_update_type:type_name -> holdfast.hadoop.yarn.NodeUpdateTypeProto
-	25,  // 33: holdfast.hadoop.yarn.ResourceRequestProto.priority:type_name -> holdfast.hadoop.yarn.PriorityProto
-	24,  // 34: holdfast.hadoop.yarn.ResourceRequestProto.capability:type_name -> holdfast.hadoop.yarn.ResourceProto
-	34,  // 35: holdfast.hadoop.yarn.ResourceRequestProto.execution_type_request:type_name -> holdfast.hadoop.yarn.ExecutionTypeRequestProto
-	9,   // 36: holdfast.hadoop.yarn.ExecutionTypeRequestProto.execution_type:type_name -> holdfast.hadoop.yarn.ExecutionTypeProto
-	36,  // 37: holdfast.hadoop.yarn.PreemptionMessageProto.strictContract:type_name -> holdfast.hadoop.yarn.StrictPreemptionContractProto
-	37,  // 38: holdfast.hadoop.yarn.PreemptionMessageProto.contract:type_name -> holdfast.hadoop.yarn.PreemptionContractProto
-	38,  // 39: holdfast.hadoop.yarn.StrictPreemptionContractProto.container:type_name -> holdfast.hadoop.yarn.PreemptionContainerProto
-	39,  // 40: holdfast.hadoop.yarn.PreemptionContractProto.resource:type_name -> holdfast.hadoop.yarn.PreemptionResourceRequestProto
-	38,  // 41: holdfast.hadoop.yarn.PreemptionContractProto.container:type_name -> holdfast.hadoop.yarn.PreemptionContainerProto
-	21,  // 42: holdfast.hadoop.yarn.PreemptionContainerProto.id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	33,  // 43: holdfast.hadoop.yarn.PreemptionResourceRequestProto.resource:type_name -> holdfast.hadoop.yarn.ResourceRequestProto
-	19,  // 44: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
-	25,  // 45: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.priority:type_name -> holdfast.hadoop.yarn.PriorityProto
-	49,  // 46: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.am_container_spec:type_name -> holdfast.hadoop.yarn.ContainerLaunchContextProto
-	24,  // 47: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.resource:type_name -> holdfast.hadoop.yarn.ResourceProto
-	42,  // 48: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.log_aggregation_context:type_name -> holdfast.hadoop.yarn.LogAggregationContextProto
-	33,  // 49: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.am_container_resource_request:type_name -> holdfast.hadoop.yarn.ResourceRequestProto
-	53,  // 50: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.application_scheduling_properties:type_name -> holdfast.hadoop.yarn.StringStringMapProto
-	11,  // 51: holdfast.hadoop.yarn.ApplicationACLMapProto.accessType:type_name -> holdfast.hadoop.yarn.ApplicationAccessTypeProto
-	12,  // 52: holdfast.hadoop.yarn.QueueInfoProto.state:type_name -> holdfast.hadoop.yarn.QueueStateProto
-	46,  // 53: holdfast.hadoop.yarn.QueueInfoProto.childQueues:type_name -> holdfast.hadoop.yarn.QueueInfoProto
-	30,  // 54: holdfast.hadoop.yarn.QueueInfoProto.applications:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
-	45,  // 55: holdfast.hadoop.yarn.QueueInfoProto.queueStatistics:type_name -> holdfast.hadoop.yarn.QueueStatisticsProto
-	48,  // 56: holdfast.hadoop.yarn.QueueInfoProto.queueConfigurationsMap:type_name -> holdfast.hadoop.yarn.QueueConfigurationsMapProto
-	24,  // 57: holdfast.hadoop.yarn.QueueConfigurationsProto.effectiveMinCapacity:type_name -> holdfast.hadoop.yarn.ResourceProto
-	24,  // 58: holdfast.hadoop.yarn.QueueConfigurationsProto.effectiveMaxCapacity:type_name -> holdfast.hadoop.yarn.ResourceProto
-	24,  // 59: holdfast.hadoop.yarn.QueueConfigurationsProto.configuredMinCapacity:type_name -> holdfast.hadoop.yarn.ResourceProto
-	24,  // 60: holdfast.hadoop.yarn.QueueConfigurationsProto.configuredMaxCapacity:type_name -> holdfast.hadoop.yarn.ResourceProto
-	47,  // 61: holdfast.hadoop.yarn.QueueConfigurationsMapProto.queueConfigurations:type_name -> holdfast.hadoop.yarn.QueueConfigurationsProto
-	52,  // 62: holdfast.hadoop.yarn.ContainerLaunchContextProto.localResources:type_name -> holdfast.hadoop.yarn.StringLocalResourceMapProto
-	54,  // 63: holdfast.hadoop.yarn.ContainerLaunchContextProto.service_data:type_name -> holdfast.hadoop.yarn.StringBytesMapProto
-	53,  // 64: holdfast.hadoop.yarn.ContainerLaunchContextProto.environment:type_name -> holdfast.hadoop.yarn.StringStringMapProto
-	43,  // 65: holdfast.hadoop.yarn.ContainerLaunchContextProto.application_ACLs:type_name -> holdfast.hadoop.yarn.ApplicationACLMapProto
-	51,  // 66: holdfast.hadoop.yarn.ContainerLaunchContextProto.container_retry_context:type_name -> holdfast.hadoop.yarn.ContainerRetryContextProto
-	21,  // 67: holdfast.hadoop.yarn.ContainerStatusProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	1,   // 68: holdfast.hadoop.yarn.ContainerStatusProto.state:type_name -> holdfast.hadoop.yarn.ContainerStateProto
-	24,  // 69: holdfast.hadoop.yarn.ContainerStatusProto.capability:type_name -> holdfast.hadoop.yarn.ResourceProto
-	9,   // 70: holdfast.hadoop.yarn.ContainerStatusProto.executionType:type_name -> holdfast.hadoop.yarn.ExecutionTypeProto
-	53,  // 71: holdfast.hadoop.yarn.ContainerStatusProto.container_attributes:type_name -> holdfast.hadoop.yarn.StringStringMapProto
-	2,   // 72: holdfast.hadoop.yarn.ContainerStatusProto.container_sub_state:type_name -> holdfast.hadoop.yarn.ContainerSubStateProto
-	13,  // 73: holdfast.hadoop.yarn.ContainerRetryContextProto.retry_policy:type_name -> holdfast.hadoop.yarn.ContainerRetryPolicyProto
-	28,  // 74: holdfast.hadoop.yarn.StringLocalResourceMapProto.value:type_name -> holdfast.hadoop.yarn.LocalResourceProto
-	24,  // 75: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.maximumCapability:type_name -> holdfast.hadoop.yarn.ResourceProto
-	43,  // 76: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.application_ACLs:type_name -> holdfast.hadoop.yarn.ApplicationACLMapProto
-	26,  // 77: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.containers_from_previous_attempts:type_name -> holdfast.hadoop.yarn.ContainerProto
-	62,  // 78: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.nm_tokens_from_previous_attempts:type_name -> holdfast.hadoop.yarn.NMTokenProto
-	15,  // 79: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.scheduler_resource_types:type_name -> holdfast.hadoop.yarn.SchedulerResourceTypes
-	23,  // 80: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.resource_types:type_name -> holdfast.hadoop.yarn.ResourceTypeInfoProto
-	4,   // 81: holdfast.hadoop.yarn.FinishApplicationMasterRequestProto.final_application_status:type_name -> holdfast.hadoop.yarn.FinalApplicationStatusProto
-	21,  // 82: holdfast.hadoop.yarn.UpdateContainerRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	14,  // 83: holdfast.hadoop.yarn.UpdateContainerRequestProto.update_type:type_name -> holdfast.hadoop.yarn.ContainerUpdateTypeProto
-	24,  // 84: holdfast.hadoop.yarn.UpdateContainerRequestProto.capability:type_name -> holdfast.hadoop.yarn.ResourceProto
-	9,   // 85: holdfast.hadoop.yarn.UpdateContainerRequestProto.execution_type:type_name -> holdfast.hadoop.yarn.ExecutionTypeProto
-	59,  // 86: holdfast.hadoop.yarn.UpdateContainerErrorProto.update_request:type_name -> holdfast.hadoop.yarn.UpdateContainerRequestProto
-	33,  // 87: holdfast.hadoop.yarn.AllocateRequestProto.ask:type_name -> holdfast.hadoop.yarn.ResourceRequestProto
-	21,  // 88: holdfast.hadoop.yarn.AllocateRequestProto.release:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	40,  // 89: holdfast.hadoop.yarn.AllocateRequestProto.blacklist_request:type_name -> holdfast.hadoop.yarn.ResourceBlacklistRequestProto
-	59,  // 90: holdfast.hadoop.yarn.AllocateRequestProto.update_requests:type_name -> holdfast.hadoop.yarn.UpdateContainerRequestProto
-	31,  // 91: holdfast.hadoop.yarn.NMTokenProto.nodeId:type_name -> holdfast.hadoop.yarn.NodeIdProto
-	17,  // 92: holdfast.hadoop.yarn.NMTokenProto.token:type_name -> holdfast.hadoop.yarn.TokenProto
-	14,  // 93: holdfast.hadoop.yarn.UpdatedContainerProto.update_type:type_name -> holdfast.hadoop.yarn.ContainerUpdateTypeProto
-	26,  // 94: holdfast.hadoop.yarn.UpdatedContainerProto.container:type_name -> holdfast.hadoop.yarn.ContainerProto
-	10,  // 95: holdfast.hadoop.yarn.AllocateResponseProto.a_m_command:type_name -> holdfast.hadoop.yarn.AMCommandProto
-	26,  // 96: holdfast.hadoop.yarn.AllocateResponseProto.allocated_containers:type_name -> holdfast.hadoop.yarn.ContainerProto
-	50,  // 97: holdfast.hadoop.yarn.AllocateResponseProto.completed_container_statuses:type_name -> holdfast.hadoop.yarn.ContainerStatusProto
-	24,  // 98: holdfast.hadoop.yarn.AllocateResponseProto.limit:type_name -> holdfast.hadoop.yarn.ResourceProto
-	32,  // 99: holdfast.hadoop.yarn.AllocateResponseProto.updated_nodes:type_name -> holdfast.hadoop.yarn.NodeReportProto
-	35,  // 100: holdfast.hadoop.yarn.AllocateResponseProto.preempt:type_name -> holdfast.hadoop.yarn.PreemptionMessageProto
-	62,  // 101: holdfast.hadoop.yarn.AllocateResponseProto.nm_tokens:type_name -> holdfast.hadoop.yarn.NMTokenProto
-	17,  // 102: holdfast.hadoop.yarn.AllocateResponseProto.am_rm_token:type_name -> holdfast.hadoop.yarn.TokenProto
-	25,  // 103: holdfast.hadoop.yarn.AllocateResponseProto.application_priority:type_name -> holdfast.hadoop.yarn.PriorityProto
-	60,  // 104: holdfast.hadoop.yarn.AllocateResponseProto.update_errors:type_name -> holdfast.hadoop.yarn.UpdateContainerErrorProto
-	63,  // 105: holdfast.hadoop.yarn.AllocateResponseProto.updated_containers:type_name -> holdfast.hadoop.yarn.UpdatedContainerProto
-	26,  // 106: holdfast.hadoop.yarn.AllocateResponseProto.containers_from_previous_attempts:type_name -> holdfast.hadoop.yarn.ContainerProto
-	19,  // 107: holdfast.hadoop.yarn.GetNewApplicationResponseProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
-	24,  // 108: holdfast.hadoop.yarn.GetNewApplicationResponseProto.maximumCapability:type_name -> holdfast.hadoop.yarn.ResourceProto
-	19,  // 109: holdfast.hadoop.yarn.GetApplicationReportRequestProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
-	30,  // 110: holdfast.hadoop.yarn.GetApplicationReportResponseProto.application_report:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
-	41,  // 111: holdfast.hadoop.yarn.SubmitApplicationRequestProto.application_submission_context:type_name -> holdfast.hadoop.yarn.ApplicationSubmissionContextProto
-	19,  // 112: holdfast.hadoop.yarn.KillApplicationRequestProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
-	44,  // 113: holdfast.hadoop.yarn.GetClusterMetricsResponseProto.cluster_metrics:type_name -> holdfast.hadoop.yarn.YarnClusterMetricsProto
-	3,   // 114: holdfast.hadoop.yarn.GetApplicationsRequestProto.application_states:type_name -> holdfast.hadoop.yarn.YarnApplicationStateProto
-	16,  // 115: holdfast.hadoop.yarn.GetApplicationsRequestProto.scope:type_name -> holdfast.hadoop.yarn.ApplicationsRequestScopeProto
-	30,  // 116: holdfast.hadoop.yarn.GetApplicationsResponseProto.applications:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
-	7,   // 117: holdfast.hadoop.yarn.GetClusterNodesRequestProto.nodeStates:type_name -> holdfast.hadoop.yarn.NodeStateProto
-	32,  // 118: holdfast.hadoop.yarn.GetClusterNodesResponseProto.nodeReports:type_name -> holdfast.hadoop.yarn.NodeReportProto
-	46,  // 119: holdfast.hadoop.yarn.GetQueueInfoResponseProto.queueInfo:type_name -> holdfast.hadoop.yarn.QueueInfoProto
-	49,  // 120: holdfast.hadoop.yarn.StartContainerRequestProto.container_launch_context:type_name -> holdfast.hadoop.yarn.ContainerLaunchContextProto
-	17,  // 121: holdfast.hadoop.yarn.StartContainerRequestProto.container_token:type_name -> holdfast.hadoop.yarn.TokenProto
-	81,  // 122: holdfast.hadoop.yarn.StartContainersRequestProto.start_container_request:type_name -> holdfast.hadoop.yarn.StartContainerRequestProto
-	21,  // 123: holdfast.hadoop.yarn.ContainerExceptionMapProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	18,  // 124: holdfast.hadoop.yarn.ContainerExceptionMapProto.exception:type_name -> holdfast.hadoop.yarn.SerializedExceptionProto
-	54,  // 125: holdfast.hadoop.yarn.StartContainersResponseProto.services_meta_data:type_name -> holdfast.hadoop.yarn.StringBytesMapProto
-	21,  // 126: holdfast.hadoop.yarn.StartContainersResponseProto.succeeded_requests:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	83,  // 127: holdfast.hadoop.yarn.StartContainersResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
-	21,  // 128: holdfast.hadoop.yarn.StopContainersRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	21,  // 129: holdfast.hadoop.yarn.StopContainersResponseProto.succeeded_requests:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	83,  // 130: holdfast.hadoop.yarn.StopContainersResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
-	21,  // 131: holdfast.hadoop.yarn.GetContainerStatusesRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	50,  // 132: holdfast.hadoop.yarn.GetContainerStatusesResponseProto.status:type_name -> holdfast.hadoop.yarn.ContainerStatusProto
-	83,  // 133: holdfast.hadoop.yarn.GetContainerStatusesResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
-	134, // [134:134] is the sub-list for method output_type
-	134, // [134:134] is the sub-list for method input_type
-	134, // [134:134] is the sub-list for extension type_name
-	134, // [134:134] is the sub-list for extension extendee
-	0,   // [0:134] is the sub-list for field type_name
+	19,  // 0: holdfast.hadoop.yarn.SerializedExceptionProto.cause:type_name -> holdfast.hadoop.yarn.SerializedExceptionProto
+	20,  // 1: holdfast.hadoop.yarn.ApplicationAttemptIdProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
+	20,  // 2: holdfast.hadoop.yarn.ContainerIdProto.app_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
+	21,  // 3: holdfast.hadoop.yarn.ContainerIdProto.app_attempt_id:type_name -> holdfast.hadoop.yarn.ApplicationAttemptIdProto
+	1,   // 4: holdfast.hadoop.yarn.ResourceInformationProto.type:type_name -> holdfast.hadoop.yarn.ResourceTypesProto
+	56,  // 5: holdfast.hadoop.yarn.ResourceInformationProto.attributes:type_name -> holdfast.hadoop.yarn.StringStringMapProto
+	1,   // 6: holdfast.hadoop.yarn.ResourceTypeInfoProto.type:type_name -> holdfast.hadoop.yarn.ResourceTypesProto
+	23,  // 7: holdfast.hadoop.yarn.ResourceProto.resource_value_map:type_name -> holdfast.hadoop.yarn.ResourceInformationProto
+	22,  // 8: holdfast.hadoop.yarn.ContainerProto.id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	32,  // 9: holdfast.hadoop.yarn.ContainerProto.nodeId:type_name -> holdfast.hadoop.yarn.NodeIdProto
+	25,  // 10: holdfast.hadoop.yarn.ContainerProto.resource:type_name -> holdfast.hadoop.yarn.ResourceProto
+	26,  // 11: holdfast.hadoop.yarn.ContainerProto.priority:type_name -> holdfast.hadoop.yarn.PriorityProto
+	18,  // 12: holdfast.hadoop.yarn.ContainerProto.container_token:type_name -> holdfast.hadoop.yarn.TokenProto
+	10,  // 13: holdfast.hadoop.yarn.ContainerProto.execution_type:type_name -> holdfast.hadoop.yarn.ExecutionTypeProto
+	28,  // 14: holdfast.hadoop.yarn.LocalResourceProto.resource:type_name -> holdfast.hadoop.yarn.URLProto
+	7,   // 15: holdfast.hadoop.yarn.LocalResourceProto.type:type_name -> holdfast.hadoop.yarn.LocalResourceTypeProto
+	6,   // 16: holdfast.hadoop.yarn.LocalResourceProto.visibility:type_name -> holdfast.hadoop.yarn.LocalResourceVisibilityProto
+	25,  // 17: holdfast.hadoop.yarn.ApplicationResourceUsageReportProto.used_resources:type_name -> holdfast.hadoop.yarn.ResourceProto
+	25,  // 18: holdfast.hadoop.yarn.ApplicationResourceUsageReportProto.reserved_resources:type_name -> holdfast.hadoop.yarn.ResourceProto
+	25,  // 19: holdfast.hadoop.yarn.ApplicationResourceUsageReportProto.needed_resources:type_name -> holdfast.hadoop.yarn.ResourceProto
+	20,  // 20: holdfast.hadoop.yarn.ApplicationReportProto.applicationId:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
+	18,  // 21: holdfast.hadoop.yarn.ApplicationReportProto.client_to_am_token:type_name -> holdfast.hadoop.yarn.TokenProto
+	4,   // 22: holdfast.hadoop.yarn.ApplicationReportProto.yarn_application_state:type_name -> holdfast.hadoop.yarn.YarnApplicationStateProto
+	5,   // 23: holdfast.hadoop.yarn.ApplicationReportProto.final_application_status:type_name -> holdfast.hadoop.yarn.FinalApplicationStatusProto
+	30,  // 24: holdfast.hadoop.yarn.ApplicationReportProto.app_resource_Usage:type_name -> holdfast.hadoop.yarn.ApplicationResourceUsageReportProto
+	21,  // 25: holdfast.hadoop.yarn.ApplicationReportProto.currentApplicationAttemptId:type_name -> holdfast.hadoop.yarn.ApplicationAttemptIdProto
+	18,  // 26: holdfast.hadoop.yarn.ApplicationReportProto.am_rm_token:type_name -> holdfast.hadoop.yarn.TokenProto
+	26,  // 27: holdfast.hadoop.yarn.ApplicationReportProto.priority:type_name -> holdfast.hadoop.yarn.PriorityProto
+	32,  // 28: holdfast.hadoop.yarn.NodeReportProto.nodeId:type_name -> holdfast.hadoop.yarn.NodeIdProto
+	25,  // 29: holdfast.hadoop.yarn.NodeReportProto.used:type_name -> holdfast.hadoop.yarn.ResourceProto
+	25,  // 30: holdfast.hadoop.yarn.NodeReportProto.capability:type_name -> holdfast.hadoop.yarn.ResourceProto
+	8,   // 31: holdfast.hadoop.yarn.NodeReportProto.node_state:type_name -> holdfast.hadoop.yarn.NodeStateProto
+	9,   // 32: holdfast.hadoop.yarn.NodeReportProto.node_update_type:type_name -> holdfast.hadoop.yarn.NodeUpdateTypeProto
+	26,  // 33: holdfast.hadoop.yarn.ResourceRequestProto.priority:type_name -> holdfast.hadoop.yarn.PriorityProto
+	25,  // 34: holdfast.hadoop.yarn.ResourceRequestProto.capability:type_name -> holdfast.hadoop.yarn.ResourceProto
+	35,  // 35: holdfast.hadoop.yarn.ResourceRequestProto.execution_type_request:type_name -> holdfast.hadoop.yarn.ExecutionTypeRequestProto
+	10,  // 36: holdfast.hadoop.yarn.ExecutionTypeRequestProto.execution_type:type_name -> holdfast.hadoop.yarn.ExecutionTypeProto
+	37,  // 37: holdfast.hadoop.yarn.PreemptionMessageProto.strictContract:type_name -> holdfast.hadoop.yarn.StrictPreemptionContractProto
+	38,  // 38: holdfast.hadoop.yarn.PreemptionMessageProto.contract:type_name -> holdfast.hadoop.yarn.PreemptionContractProto
+	39,  // 39: holdfast.hadoop.yarn.StrictPreemptionContractProto.container:type_name -> holdfast.hadoop.yarn.PreemptionContainerProto
+	40,  // 40: holdfast.hadoop.yarn.PreemptionContractProto.resource:type_name -> holdfast.hadoop.yarn.PreemptionResourceRequestProto
+	39,  // 41: holdfast.hadoop.yarn.PreemptionContractProto.container:type_name -> holdfast.hadoop.yarn.PreemptionContainerProto
+	22,  // 42: holdfast.hadoop.yarn.PreemptionContainerProto.id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	34,  // 43: holdfast.hadoop.yarn.PreemptionResourceRequestProto.resource:type_name -> holdfast.hadoop.yarn.ResourceRequestProto
+	0,   // 44: holdfast.hadoop.yarn.ApplicationTimeoutMapProto.application_timeout_type:type_name -> holdfast.hadoop.yarn.ApplicationTimeoutTypeProto
+	20,  // 45: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
+	26,  // 46: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.priority:type_name -> holdfast.hadoop.yarn.PriorityProto
+	52,  // 47: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.am_container_spec:type_name -> holdfast.hadoop.yarn.ContainerLaunchContextProto
+	25,  // 48: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.resource:type_name -> holdfast.hadoop.yarn.ResourceProto
+	45,  // 49: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.log_aggregation_context:type_name -> holdfast.hadoop.yarn.LogAggregationContextProto
+	42,  // 50: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.reservation_id:type_name -> holdfast.hadoop.yarn.ReservationIdProto
+	34,  // 51: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.am_container_resource_request:type_name -> holdfast.hadoop.yarn.ResourceRequestProto
+	43,  // 52: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.application_timeouts:type_name -> holdfast.hadoop.yarn.ApplicationTimeoutMapProto
+	56,  // 53: holdfast.hadoop.yarn.ApplicationSubmissionContextProto.application_scheduling_properties:type_name -> holdfast.hadoop.yarn.StringStringMapProto
+	12,  // 54: holdfast.hadoop.yarn.ApplicationACLMapProto.accessType:type_name -> holdfast.hadoop.yarn.ApplicationAccessTypeProto
+	13,  // 55: holdfast.hadoop.yarn.QueueInfoProto.state:type_name -> holdfast.hadoop.yarn.QueueStateProto
+	49,  // 56: holdfast.hadoop.yarn.QueueInfoProto.childQueues:type_name -> holdfast.hadoop.yarn.QueueInfoProto
+	31,  // 57: holdfast.hadoop.yarn.QueueInfoProto.applications:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
+	48,  // 58: holdfast.hadoop.yarn.QueueInfoProto.queueStatistics:type_name -> holdfast.hadoop.yarn.QueueStatisticsProto
+	51,  // 59: holdfast.hadoop.yarn.QueueInfoProto.queueConfigurationsMap:type_name -> holdfast.hadoop.yarn.QueueConfigurationsMapProto
+	25,  // 60: holdfast.hadoop.yarn.QueueConfigurationsProto.effectiveMinCapacity:type_name -> holdfast.hadoop.yarn.ResourceProto
+	25,  // 61: holdfast.hadoop.yarn.QueueConfigurationsProto.effectiveMaxCapacity:type_name -> holdfast.hadoop.yarn.ResourceProto
+	25,  // 62: holdfast.hadoop.yarn.QueueConfigurationsProto.configuredMinCapacity:type_name -> holdfast.hadoop.yarn.ResourceProto
+	25,  // 63: holdfast.hadoop.yarn.QueueConfigurationsProto.configuredMaxCapacity:type_name -> holdfast.hadoop.yarn.ResourceProto
+	50,  // 64: holdfast.hadoop.yarn.QueueConfigurationsMapProto.queueConfigurations:type_name -> holdfast.hadoop.yarn.QueueConfigurationsProto
+	55,  // 65: holdfast.hadoop.yarn.ContainerLaunchContextProto.localResources:type_name -> holdfast.hadoop.yarn.StringLocalResourceMapProto
+	57,  // 66: holdfast.hadoop.yarn.ContainerLaunchContextProto.service_data:type_name -> holdfast.hadoop.yarn.StringBytesMapProto
+	56,  // 67: holdfast.hadoop.yarn.ContainerLaunchContextProto.environment:type_name -> holdfast.hadoop.yarn.StringStringMapProto
+	46,  // 68: holdfast.hadoop.yarn.ContainerLaunchContextProto.application_ACLs:type_name -> holdfast.hadoop.yarn.ApplicationACLMapProto
+	54,  // 69: holdfast.hadoop.yarn.ContainerLaunchContextProto.container_retry_context:type_name -> holdfast.hadoop.yarn.ContainerRetryContextProto
+	22,  // 70: holdfast.hadoop.yarn.ContainerStatusProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	2,   // 71: holdfast.hadoop.yarn.ContainerStatusProto.state:type_name -> holdfast.hadoop.yarn.ContainerStateProto
+	25,  // 72: holdfast.hadoop.yarn.ContainerStatusProto.capability:type_name -> holdfast.hadoop.yarn.ResourceProto
+	10,  // 73: holdfast.hadoop.yarn.ContainerStatusProto.executionType:type_name -> holdfast.hadoop.yarn.ExecutionTypeProto
+	56,  // 74: holdfast.hadoop.yarn.ContainerStatusProto.container_attributes:type_name -> holdfast.hadoop.yarn.StringStringMapProto
+	3,   // 75: holdfast.hadoop.yarn.ContainerStatusProto.container_sub_state:type_name -> holdfast.hadoop.yarn.ContainerSubStateProto
+	14,  // 76: holdfast.hadoop.yarn.ContainerRetryContextProto.retry_policy:type_name -> holdfast.hadoop.yarn.ContainerRetryPolicyProto
+	29,  // 77: holdfast.hadoop.yarn.StringLocalResourceMapProto.value:type_name -> holdfast.hadoop.yarn.LocalResourceProto
+	25,  // 78: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.maximumCapability:type_name -> holdfast.hadoop.yarn.ResourceProto
+	46,  // 79: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.application_ACLs:type_name -> holdfast.hadoop.yarn.ApplicationACLMapProto
+	27,  // 80: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.containers_from_previous_attempts:type_name -> holdfast.hadoop.yarn.ContainerProto
+	65,  // 81: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.nm_tokens_from_previous_attempts:type_name -> holdfast.hadoop.yarn.NMTokenProto
+	16,  // 82: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.scheduler_resource_types:type_name -> holdfast.hadoop.yarn.SchedulerResourceTypes
+	24,  // 83: holdfast.hadoop.yarn.RegisterApplicationMasterResponseProto.resource_types:type_name -> holdfast.hadoop.yarn.ResourceTypeInfoProto
+	5,   // 84: holdfast.hadoop.yarn.FinishApplicationMasterRequestProto.final_application_status:type_name -> holdfast.hadoop.yarn.FinalApplicationStatusProto
+	22,  // 85: holdfast.hadoop.yarn.UpdateContainerRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	15,  // 86: holdfast.hadoop.yarn.UpdateContainerRequestProto.update_type:type_name -> holdfast.hadoop.yarn.ContainerUpdateTypeProto
+	25,  // 87: holdfast.hadoop.yarn.UpdateContainerRequestProto.capability:type_name -> holdfast.hadoop.yarn.ResourceProto
+	10,  // 88: holdfast.hadoop.yarn.UpdateContainerRequestProto.execution_type:type_name -> holdfast.hadoop.yarn.ExecutionTypeProto
+	62,  // 89: holdfast.hadoop.yarn.UpdateContainerErrorProto.update_request:type_name -> holdfast.hadoop.yarn.UpdateContainerRequestProto
+	34,  // 90: holdfast.hadoop.yarn.AllocateRequestProto.ask:type_name -> holdfast.hadoop.yarn.ResourceRequestProto
+	22,  // 91: holdfast.hadoop.yarn.AllocateRequestProto.release:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	41,  // 92: holdfast.hadoop.yarn.AllocateRequestProto.blacklist_request:type_name -> holdfast.hadoop.yarn.ResourceBlacklistRequestProto
+	62,  // 93: holdfast.hadoop.yarn.AllocateRequestProto.update_requests:type_name -> holdfast.hadoop.yarn.UpdateContainerRequestProto
+	32,  // 94: holdfast.hadoop.yarn.NMTokenProto.nodeId:type_name -> holdfast.hadoop.yarn.NodeIdProto
+	18,  // 95: holdfast.hadoop.yarn.NMTokenProto.token:type_name -> holdfast.hadoop.yarn.TokenProto
+	15,  // 96: holdfast.hadoop.yarn.UpdatedContainerProto.update_type:type_name -> holdfast.hadoop.yarn.ContainerUpdateTypeProto
+	27,  // 97: holdfast.hadoop.yarn.UpdatedContainerProto.container:type_name -> holdfast.hadoop.yarn.ContainerProto
+	11,  // 98: holdfast.hadoop.yarn.AllocateResponseProto.a_m_command:type_name -> holdfast.hadoop.yarn.AMCommandProto
+	27,  // 99: holdfast.hadoop.yarn.AllocateResponseProto.allocated_containers:type_name -> holdfast.hadoop.yarn.ContainerProto
+	53,  // 100: holdfast.hadoop.yarn.AllocateResponseProto.completed_container_statuses:type_name -> holdfast.hadoop.yarn.ContainerStatusProto
+	25,  // 101: holdfast.hadoop.yarn.AllocateResponseProto.limit:type_name -> holdfast.hadoop.yarn.ResourceProto
+	33,  // 102: holdfast.hadoop.yarn.AllocateResponseProto.updated_nodes:type_name -> holdfast.hadoop.yarn.NodeReportProto
+	36,  // 103: holdfast.hadoop.yarn.AllocateResponseProto.preempt:type_name -> holdfast.hadoop.yarn.PreemptionMessageProto
+	65,  // 104: holdfast.hadoop.yarn.AllocateResponseProto.nm_tokens:type_name -> holdfast.hadoop.yarn.NMTokenProto
+	18,  // 105: holdfast.hadoop.yarn.AllocateResponseProto.am_rm_token:type_name -> holdfast.hadoop.yarn.TokenProto
+	26,  // 106: holdfast.hadoop.yarn.AllocateResponseProto.application_priority:type_name -> holdfast.hadoop.yarn.PriorityProto
+	63,  // 107: holdfast.hadoop.yarn.AllocateResponseProto.update_errors:type_name -> holdfast.hadoop.yarn.UpdateContainerErrorProto
+	66,  // 108: holdfast.hadoop.yarn.AllocateResponseProto.updated_containers:type_name -> holdfast.hadoop.yarn.UpdatedContainerProto
+	27,  // 109: holdfast.hadoop.yarn.AllocateResponseProto.containers_from_previous_attempts:type_name -> holdfast.hadoop.yarn.ContainerProto
+	20,  // 110: holdfast.hadoop.yarn.GetNewApplicationResponseProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
+	25,  // 111: holdfast.hadoop.yarn.GetNewApplicationResponseProto.maximumCapability:type_name -> holdfast.hadoop.yarn.ResourceProto
+	20,  // 112: holdfast.hadoop.yarn.GetApplicationReportRequestProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
+	31,  // 113: holdfast.hadoop.yarn.GetApplicationReportResponseProto.application_report:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
+	44,  // 114: holdfast.hadoop.yarn.SubmitApplicationRequestProto.application_submission_context:type_name -> holdfast.hadoop.yarn.ApplicationSubmissionContextProto
+	20,  // 115: holdfast.hadoop.yarn.KillApplicationRequestProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
+	47,  // 116: holdfast.hadoop.yarn.GetClusterMetricsResponseProto.cluster_metrics:type_name -> holdfast.hadoop.yarn.YarnClusterMetricsProto
+	4,   // 117: holdfast.hadoop.yarn.GetApplicationsRequestProto.application_states:type_name -> holdfast.hadoop.yarn.YarnApplicationStateProto
+	17,  // 118: holdfast.hadoop.yarn.GetApplicationsRequestProto.scope:type_name -> holdfast.hadoop.yarn.ApplicationsRequestScopeProto
+	31,  // 119: holdfast.hadoop.yarn.GetApplicationsResponseProto.applications:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
+	8,   // 120: holdfast.hadoop.yarn.GetClusterNodesRequestProto.nodeStates:type_name -> holdfast.hadoop.yarn.NodeStateProto
+	33,  // 121: holdfast.hadoop.yarn.GetClusterNodesResponseProto.nodeReports:type_name -> holdfast.hadoop.yarn.NodeReportProto
+	82,  // 122: holdfast.hadoop.yarn.GetClusterNodeLabelsResponseProto.nodeLabels:type_name -> holdfast.hadoop.yarn.NodeLabelProto
+	49,  // 123: holdfast.hadoop.yarn.GetQueueInfoResponseProto.queueInfo:type_name -> holdfast.hadoop.yarn.QueueInfoProto
+	52,  // 124: holdfast.hadoop.yarn.StartContainerRequestProto.container_launch_context:type_name -> holdfast.hadoop.yarn.ContainerLaunchContextProto
+	18,  // 125: holdfast.hadoop.yarn.StartContainerRequestProto.container_token:type_name -> holdfast.hadoop.yarn.TokenProto
+	87,  // 126: holdfast.hadoop.yarn.StartContainersRequestProto.start_container_request:type_name -> holdfast.hadoop.yarn.StartContainerRequestProto
+	22,  // 127: holdfast.hadoop.yarn.ContainerExceptionMapProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	19,  // 128: holdfast.hadoop.yarn.ContainerExceptionMapProto.exception:type_name -> holdfast.hadoop.yarn.SerializedExceptionProto
+	57,  // 129: holdfast.hadoop.yarn.StartContainersResponseProto.services_meta_data:type_name -> holdfast.hadoop.yarn.StringBytesMapProto
+	22,  // 130: holdfast.hadoop.yarn.StartContainersResponseProto.succeeded_requests:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	89,  // 131: holdfast.hadoop.yarn.StartContainersResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
+	22,  // 132: holdfast.hadoop.yarn.StopContainersRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	22,  // 133: holdfast.hadoop.yarn.StopContainersResponseProto.succeeded_requests:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	89,  // 134: holdfast.hadoop.yarn.StopContainersResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
+	22,  // 135: holdfast.hadoop.yarn.GetContainerStatusesRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	53,  // 136: holdfast.hadoop.yarn.GetContainerStatusesResponseProto.status:type_name -> holdfast.hadoop.yarn.ContainerStatusProto
+	89,  // 137: holdfast.hadoop.yarn.GetContainerStatusesResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
+	138, // [138:138] is the sub-list for method output_type
+	138, // [138:138] is the sub-list for method input_type
+	138, // [138:138] is the sub-list for extension type_name
+	138, // [138:138] is the sub-list for extension extendee
+	0,   // [0:138] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_hadoop_yarn_proto_init() }
@@ -7172,8 +7519,8 @@ func file_holdfast_hadoop_yarn_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_hadoop_yarn_proto_rawDesc), len(file_holdfast_hadoop_yarn_proto_rawDesc)),
-			NumEnums:      17,
-			NumMessages:   72,
+			NumEnums:      18,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,163 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// places are the nodes of a cluster, and which of them a queue may use.
+type places struct {
+	nodes      []yarn.Node
+	partitions []yarn.Partition
+	queue      yarn.Queue
+	hasQueue   bool     // else nothing is known of the queue
+	avoid      []string // hosts
+}
+
+// lookUpPlaces asks the ResourceManager.
+func lookUpPlaces(ctx context.Context, rm *yarn.Client, spec *proto.JobSpec) (places, error) {
+	p := places{avoid: spec.AvoidNodes}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { p.nodes, err = rm.Nodes(ctx); return err })
+	g.Go(func() (err error) { p.partitions, err = rm.Partitions(ctx); return err })
+	g.Go(func() error {
+		q, err := rm.Queue(ctx, cmp.Or(spec.Queue, "default"))
+		p.queue, p.hasQueue = q, err == nil // NewApplication checks the queue itself
+		return nil
+	})
+	return p, g.Wait()
+}
+
+// spareLabel returns the node label of spare containers: that of all roles.
+func spareLabel(spec *proto.JobSpec) string {
+	for _, r := range spec.Roles {
+		return cmp.Or(r.NodeLabel, spec.NodeLabel)
+	}
+	return spec.NodeLabel
+}
+
+// checkLabels returns an error if the job names a node label that the cluster does not have
+// or the queue may not use: the scheduler would refuse it only later, or never answer.
+func (p places) checkLabels(spec *proto.JobSpec) error {
+	if err := p.checkLabel("--node-label", spec.NodeLabel); err != nil {
+		return err
+	}
+	for _, r := range spec.Roles {
+		if err := p.checkLabel("--"+r.Name+"-node-label", r.NodeLabel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p places) checkLabel(flag, label string) error {
+	if label == "" {
+		return nil
+	}
+	known := slices.ContainsFunc(p.partitions, func(o yarn.Partition) bool { return o.Label == label })
+	switch {
+	case len(p.partitions) == 0:
+		return fmt.Errorf("%s is %s, and the cluster has no node labels: leave it out, or have them enabled (yarn.node-labels.enabled) and the label added (yarn rmadmin -addToClusterNodeLabels)", flag, label)
+	case !known:
+		var all []string
+		for _, o := range p.partitions {
+			all = append(all, o.Label)
+		}
+		return fmt.Errorf("%s is %s, and the cluster has no such node label; it has %s", flag, label, strings.Join(all, ", "))
+	case p.hasQueue && !p.queue.MayUse(label):
+		return fmt.Errorf("%s is %s, and the queue %q may not use these nodes; %s: name another label, or another queue with --queue, or have the label added to the queue's accessible-node-labels", flag, label, p.queue.Name, p.usable())
+	case p.hasQueue && !p.queue.HasRoom(label):
+		return fmt.Errorf("%s is %s, and the queue %q has no share of these nodes (accessible-node-labels.%s.capacity is 0); %s: name another label, or another queue with --queue", flag, label, p.queue.Name, label, p.usable())
+	}
+	return nil
+}
+
+// checkNodes returns an error if the job names a node that the cluster does not have, or
+// spreads a role over more nodes than there are.
+func (p places) checkNodes(spec *proto.JobSpec) error {
+	for _, host := range p.avoid {
+		if !slices.ContainsFunc(p.nodes, func(n yarn.Node) bool { return n.ID.Host == host }) {
+			var known []string
+			for _, n := range p.nodes[:min(len(p.nodes), 8)] {
+				known = append(known, n.ID.Host)
+			}
+			return fmt.Errorf("--avoid-node names %s, and the ResourceManager knows no such node: name nodes as it does (yarn node -list -all), as in %s", host, strings.Join(known, ", "))
+		}
+	}
+	for _, r := range spec.Roles {
+		there := 0
+		for _, n := range p.nodes {
+			if p.takes(n, cmp.Or(r.NodeLabel, spec.NodeLabel)) {
+				there++
+			}
+		}
+		if need := int(cmp.Or(r.Min, r.Count)); r.Spread && there > 0 && need > there {
+			return fmt.Errorf("the %d tasks of the role %s are to be on different nodes (--%s-spread), and the job may use %d: leave it out, or ask for fewer tasks", need, r.Name, r.Name, there)
+		}
+	}
+	return nil
+}
+
+// usable says which node labels the queue may use.
+func (p places) usable() string {
+	list := p.queue.Usable(p.partitions)
+	if len(list) == 0 {
+		return "it may use the nodes without a label only"
+	}
+	return "it may use " + strings.Join(list, ", ")
+}
+
+// takes reports whether a node takes containers that ask for a label.
+func (p places) takes(n yarn.Node, label string) bool {
+	if label == "" && p.hasQueue {
+		label = p.queue.DefaultLabel
+	}
+	return yarn.Takes(p.partitions, n.Label, label) && !slices.Contains(p.avoid, n.ID.Host)
+}
+
+// fit returns an error if a role fits no running node of its partition. Without any running
+// node there is nothing to compare with, and the job waits.
+func (p places) fit(demands []yarn.Demand) error {
+	if !slices.ContainsFunc(p.nodes, yarn.Node.Running) {
+		return nil
+	}
+	for _, d := range demands {
+		fits, exist, run := false, false, false
+		var largest yarn.Resource
+		for _, n := range p.nodes {
+			if !p.takes(n, d.Label) {
+				continue
+			}
+			if exist = true; !n.Running() {
+				continue
+			}
+			fits = fits || d.Resource.Fits(n.Capability)
+			if !run || n.Capability.MemoryMB > largest.MemoryMB {
+				largest, run = n.Capability, true
+			}
+		}
+		of := "of the cluster"
+		if d.Label != "" {
+			of = fmt.Sprintf("with the label %q", d.Label)
+		}
+		switch {
+		case !exist && d.Label == "":
+			return fmt.Errorf("the role %q names no node label, and all nodes have labels that containers must name: name one with --%s-node-label or --node-label; of them, the queue %q: %s", d.Role, d.Role, p.queue.Name, p.usable())
+		case !exist:
+			return fmt.Errorf("the role %q asks for nodes with the label %q, and none has it (yarn rmadmin -replaceLabelsOnNode)", d.Role, d.Label)
+		case !run: // they may come back, and the job waits
+		case !fits:
+			return fmt.Errorf("the role %q asks for %s a task, and no node %s has that much (the largest has %s): ask for less with --%s-memory, --%s-vcores or --%s-gpus",
+				d.Role, d.Resource, of, largest, d.Role, d.Role, d.Role)
+		}
+	}
+	return nil
+}

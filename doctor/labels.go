@@ -1,0 +1,43 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"holdfast/doctor/check"
+	"holdfast/internal/hadoop/yarn"
+)
+
+// diagnoseLabels reports the partitions of the cluster, and how many nodes run in each.
+func diagnoseLabels(nodes []yarn.Node, partitions []yarn.Partition) check.Finding {
+	f := check.Finding{Subject: "node labels", Level: check.Good, Text: "the cluster has none, and --node-label is refused"}
+	if len(partitions) == 0 {
+		return f
+	}
+	count := map[string]int{}
+	for _, n := range nodes {
+		if n.Running() {
+			count[n.Label]++
+		}
+	}
+	parts := []string{fmt.Sprintf("%s without", nodesRun(count[""]))}
+	for _, p := range partitions {
+		kind := "exclusive"
+		if !p.Exclusive {
+			kind = "lent to jobs that name none"
+		}
+		parts = append(parts, fmt.Sprintf("%s with %s (%s)", nodesRun(count[p.Label]), p.Label, kind))
+		if count[p.Label] == 0 {
+			f.Level = check.Note
+		}
+	}
+	f.Text = strings.Join(parts, ", ") + ": choose with --node-label, of those that the queue may use"
+	return f
+}
+
+func nodesRun(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
