@@ -270,7 +270,7 @@ type JobSpec struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Queue       string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`                                                                       // YARN only; empty means the queue "default"
-	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm, ray or none
+	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm, ray, mxnet or none
 	User        string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`                                                                         // who submitted the job
 	Roles       []*RoleSpec            `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`                                                                       // in the order in which the user named them
 	Command     []string               `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"`                                                                   // with placeholders; overridden by RoleSpec.command
@@ -315,8 +315,9 @@ type JobSpec struct {
 	// Regular expressions of Java for names of files in containers' log directories: those
 	// that YARN collects after the end of the job, and those of them that it does not. Empty:
 	// all, and none.
-	LogInclude string `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
-	LogExclude string `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
+	LogInclude string   `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
+	LogExclude string   `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
+	AvoidNodes []string `protobuf:"bytes,32,rep,name=avoid_nodes,json=avoidNodes,proto3" json:"avoid_nodes,omitempty"` // hosts on which no task may be
 	// YARN only: the container image in which the AM and the tasks of roles without an image
 	// of their own run; empty means on the host. The other settings are for roles' images, too.
 	Image           string   `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
@@ -575,6 +576,13 @@ func (x *JobSpec) GetLogExclude() string {
 	return ""
 }
 
+func (x *JobSpec) GetAvoidNodes() []string {
+	if x != nil {
+		return x.AvoidNodes
+	}
+	return nil
+}
+
 func (x *JobSpec) GetImage() string {
 	if x != nil {
 		return x.Image
@@ -633,6 +641,7 @@ type RoleSpec struct {
 	// The command is a launcher that starts these processes itself.
 	Launcher  bool   `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
 	NodeLabel string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
+	Spread    bool   `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                       // YARN only: no two of its tasks are on one node
 	// The container image in which the role's tasks run; empty means JobSpec.image.
 	Image string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
 	// Path of a page that each task serves by HTTP on its port, to which the job's page
@@ -768,6 +777,13 @@ func (x *RoleSpec) GetNodeLabel() string {
 		return x.NodeLabel
 	}
 	return ""
+}
+
+func (x *RoleSpec) GetSpread() bool {
+	if x != nil {
+		return x.Spread
+	}
+	return false
 }
 
 func (x *RoleSpec) GetImage() string {
@@ -5091,7 +5107,8 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xe1\t\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\x82\n" +
+	"\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -5132,7 +5149,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vlog_include\x18\x1e \x01(\tR\n" +
 	"logInclude\x12\x1f\n" +
 	"\vlog_exclude\x18\x1f \x01(\tR\n" +
-	"logExclude\x12\x14\n" +
+	"logExclude\x12\x1f\n" +
+	"\vavoid_nodes\x18  \x03(\tR\n" +
+	"avoidNodes\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12#\n" +
 	"\rimage_runtime\x18) \x01(\tR\fimageRuntime\x12!\n" +
 	"\fimage_mounts\x18* \x03(\tR\vimageMounts\x12#\n" +
@@ -5141,7 +5160,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_stop_grace_ms\"\xd6\x03\n" +
+	"\x0e_stop_grace_ms\"\xee\x03\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5160,7 +5179,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
 	"\blauncher\x18\r \x01(\bR\blauncher\x12\x1d\n" +
 	"\n" +
-	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x14\n" +
+	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x16\n" +
+	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12\x19\n" +
 	"\bweb_path\x182 \x01(\tR\awebPath\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +

@@ -116,6 +116,9 @@ func TestManyCheckpoints(t *testing.T) {
 	save(t, other, "step-7/data", "step-7/COMMITTED")
 	site := browse(t, dir, other)
 	first := get(t, site, "/checkpoints?dir=0")
+	for end := time.Now().Add(2 * time.Minute); !strings.Contains(first, "10,000 checkpoints") && time.Now().Before(end); {
+		first = get(t, site, "/checkpoints?dir=0") // which waits for the listing, and not for ever
+	}
 	for _, want := range []string{"10,000 checkpoints", ">9,901</a>", "page 1 of 100", `<a href="checkpoints?dir=0&amp;page=2" rel="next">`} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the first page does not have %q", want)

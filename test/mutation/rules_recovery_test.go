@@ -811,6 +811,20 @@ var recoveryRules = []rule{
 		pkg:     "am/yarn", test: "TestTableKeepsToPartitions",
 	},
 	{
+		promise: "no two tasks of a role that is spread are on one node",
+		file:    "am/yarn/table.go",
+		old:     `	fit := func(a core.Ask) bool { return !t.crowded(a, host) }`,
+		new:     `	fit := func(a core.Ask) bool { return true }`,
+		pkg:     "am/yarn", test: "TestTableSpreadsARole",
+	},
+	{
+		promise: "a spread role's next container is asked for apart from the others",
+		file:    "am/core/containers.go",
+		old:     `Avoid: j.avoid(), Apart: j.apart(t),`,
+		new:     `Avoid: j.avoid(),`,
+		pkg:     "am/core", test: "TestASpreadRoleIsKeptApart",
+	},
+	{
 		promise: "nobody is told that no node has room before nodes were asked",
 		file:    "internal/hadoop/yarn/words.go",
 		old:     ` && age < PlacingTime:`,
@@ -856,6 +870,27 @@ var recoveryRules = []rule{
 	},
 
 	// The command line.
+	{
+		promise: "a URL that may hold a secret is not in the error that it is none",
+		file:    "client/spec/kinds.go",
+		old:     `k.secret = true`,
+		new:     `k.secret = false`,
+		pkg:     "client/spec", test: "TestBadInput",
+	},
+	{
+		promise: "the page of a task is told of roles that have one alone",
+		file:    "am/status/store.go",
+		old:     `if t.Role.WebPath != "" && t.State`,
+		new:     `if t.State`,
+		pkg:     "cmd/yarn-submit", test: "TestAPageOfATask",
+	},
+	{
+		promise: "the last lines of a failed task have no colours left in them",
+		file:    "container/process.go",
+		old:     `tasklog.WithoutEscapes(line)`,
+		new:     `line`,
+		pkg:     "cmd/yarn-submit", test: "TestStatusTellsErrors",
+	},
 	{
 		promise: "of jobs of one name, the one that runs is meant",
 		file:    "client/jobs/find.go",
