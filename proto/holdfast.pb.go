@@ -270,7 +270,7 @@ type JobSpec struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Queue       string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`                                                                       // YARN only; empty means the queue "default"
-	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm, ray or none
+	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm, ray, mxnet or none
 	User        string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`                                                                         // who submitted the job
 	Roles       []*RoleSpec            `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`                                                                       // in the order in which the user named them
 	Command     []string               `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"`                                                                   // with placeholders; overridden by RoleSpec.command
