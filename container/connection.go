@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"time"
 
 	"holdfast/container/master"
 	"holdfast/container/proctree"
@@ -128,7 +129,10 @@ func (a *agent) heartbeat() {
 		cpu, bytes := proctree.Usage(processes...)
 		b.RssBytes, b.CpuMs, b.IoBytes = proctree.RSS(processes...), cpu.Milliseconds(), bytes
 		b.Step, b.OtherProgress = a.attempt.step(), a.attempt.otherProgress()
-		b.Scalars = a.attempt.takeScalars()
+		b.Scalars, b.TotalSteps = a.attempt.takeScalars(), a.attempt.totalSteps()
+		if text, at := a.attempt.lastLine(); text != "" {
+			b.Line, b.LineAgeMs = text, time.Since(at).Milliseconds()
+		}
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
 	b.AgentRssBytes += b.WarmRssBytes

@@ -133,6 +133,26 @@ func (a *attempt) step() int64 {
 	return a.events.LastStep()
 }
 
+// totalSteps returns how many steps the first process that says so makes; 0 if none says.
+func (a *attempt) totalSteps() int64 {
+	for _, p := range a.processes {
+		if n := p.out.TotalSteps(); n != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// lastLine returns what the processes have written last, and when; an empty text if nothing.
+func (a *attempt) lastLine() (text string, at time.Time) {
+	for _, p := range a.processes {
+		if t, when := p.out.LastLine(); t != "" && (text == "" || when.After(at)) {
+			text, at = t, when
+		}
+	}
+	return text, at
+}
+
 // takeScalars returns the scalars that the processes have printed, or written to event files,
 // since its last call.
 func (a *attempt) takeScalars() []*proto.Scalar {

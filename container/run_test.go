@@ -81,16 +81,16 @@ func TestOutputReachesTheJobsDirectoryWhileTheTaskRuns(t *testing.T) {
 	c := m.agent()
 	c.send(assignment(nil))
 	c.prepared()
-	c.send(&proto.Start{Command: shell(`echo early; while :; do :; done`)})
+	c.send(&proto.Start{Command: shell(`echo early; printf '\n\r'; while :; do :; done`)})
 	c.started()
 	file := filepath.Join(m.jobDir, "logs", "ps-1", "0.log")
 	eventually(t, "the first line of a running task in "+file, func() bool {
 		b, _ := os.ReadFile(file)
-		return string(b) == "early\n"
+		return string(b) == "early\n\n\r"
 	})
-	eventually(t, "a heartbeat with the memory of task and agent, and what the task has used", func() bool {
+	eventually(t, "a heartbeat with the memory of task and agent, what the task has used, and what it says", func() bool {
 		b := <-c.beats
-		return b.RssBytes > 0 && b.AgentRssBytes > 0 && b.CpuMs > 0 && b.IoBytes > 0
+		return b.RssBytes > 0 && b.AgentRssBytes > 0 && b.CpuMs > 0 && b.IoBytes > 0 && b.Line == "early" && b.LineAgeMs > 0
 	})
 	c.send(&proto.Stop{GraceMs: 60000})
 	e := c.exited()

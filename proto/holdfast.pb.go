@@ -273,7 +273,7 @@ type JobSpec struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Queue       string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`                                                                       // YARN only; empty means the queue "default"
-	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm, ray or none
+	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm, ray, mxnet or none
 	User        string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`                                                                         // who submitted the job
 	Roles       []*RoleSpec            `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`                                                                       // in the order in which the user named them
 	Command     []string               `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"`                                                                   // with placeholders; overridden by RoleSpec.command
@@ -318,8 +318,9 @@ type JobSpec struct {
 	// Regular expressions of Java for names of files in containers' log directories: those
 	// that YARN collects after the end of the job, and those of them that it does not. Empty:
 	// all, and none.
-	LogInclude string `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
-	LogExclude string `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
+	LogInclude string   `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
+	LogExclude string   `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
+	AvoidNodes []string `protobuf:"bytes,32,rep,name=avoid_nodes,json=avoidNodes,proto3" json:"avoid_nodes,omitempty"` // hosts on which no task may be
 	// YARN only: the container image in which the AM and the tasks of roles without an image
 	// of their own run; empty means on the host. The other settings are for roles' images, too.
 	Image           string   `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
@@ -584,6 +585,13 @@ func (x *JobSpec) GetLogExclude() string {
 	return ""
 }
 
+func (x *JobSpec) GetAvoidNodes() []string {
+	if x != nil {
+		return x.AvoidNodes
+	}
+	return nil
+}
+
 func (x *JobSpec) GetImage() string {
 	if x != nil {
 		return x.Image
@@ -656,6 +664,7 @@ type RoleSpec struct {
 	// The command is a launcher that starts these processes itself.
 	Launcher  bool   `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
 	NodeLabel string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
+	Spread    bool   `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                       // YARN only: no two of its tasks are on one node
 	// The container image in which the role's tasks run; empty means JobSpec.image.
 	Image string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
 	// Of ranks: they work in numbers that this divides; 0 and 1 allow any.
@@ -793,6 +802,13 @@ func (x *RoleSpec) GetNodeLabel() string {
 		return x.NodeLabel
 	}
 	return ""
+}
+
+func (x *RoleSpec) GetSpread() bool {
+	if x != nil {
+		return x.Spread
+	}
+	return false
 }
 
 func (x *RoleSpec) GetImage() string {
@@ -1746,8 +1762,11 @@ type Heartbeat struct {
 	OtherProgress int64 `protobuf:"varint,7,opt,name=other_progress,json=otherProgress,proto3" json:"other_progress,omitempty"`
 	// What the processes of the attempt that are there now have used since they began.
 	CpuMs         int64     `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
-	IoBytes       int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"` // read and written, as counted in /proc/PID/io
-	Scalars       []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                // in the attempt's output since the last heartbeat
+	IoBytes       int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"`           // read and written, as counted in /proc/PID/io
+	Scalars       []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                          // in the attempt's output since the last heartbeat
+	TotalSteps    int64     `protobuf:"varint,11,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the attempt's output says the program makes; 0 if it says none
+	Line          string    `protobuf:"bytes,12,opt,name=line,proto3" json:"line,omitempty"`                                // last line of the attempt's output, cut; empty if there is none
+	LineAgeMs     int64     `protobuf:"varint,13,opt,name=line_age_ms,json=lineAgeMs,proto3" json:"line_age_ms,omitempty"`  // time since it was written
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1850,6 +1869,27 @@ func (x *Heartbeat) GetScalars() []*Scalar {
 		return x.Scalars
 	}
 	return nil
+}
+
+func (x *Heartbeat) GetTotalSteps() int64 {
+	if x != nil {
+		return x.TotalSteps
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetLine() string {
+	if x != nil {
+		return x.Line
+	}
+	return ""
+}
+
+func (x *Heartbeat) GetLineAgeMs() int64 {
+	if x != nil {
+		return x.LineAgeMs
+	}
+	return 0
 }
 
 // Scalar sums up the values of a scalar, as of the loss, that an attempt's output shows
@@ -3893,7 +3933,9 @@ type JobStatus struct {
 	// When the checkpoint of complete_step was found complete; 0 if none was by this AM.
 	CompleteStepAtUnixMs int64 `protobuf:"varint,22,opt,name=complete_step_at_unix_ms,json=completeStepAtUnixMs,proto3" json:"complete_step_at_unix_ms,omitempty"`
 	// The value of each scalar that a task reported last, by name; at most 16.
-	Scalars       []*ScalarValue `protobuf:"bytes,23,rep,name=scalars,proto3" json:"scalars,omitempty"`
+	Scalars []*ScalarValue `protobuf:"bytes,23,rep,name=scalars,proto3" json:"scalars,omitempty"`
+	// That the program says it makes, as the task that reported step does; 0 if it says none.
+	TotalSteps    int64 `protobuf:"varint,24,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4087,6 +4129,13 @@ func (x *JobStatus) GetScalars() []*ScalarValue {
 		return x.Scalars
 	}
 	return nil
+}
+
+func (x *JobStatus) GetTotalSteps() int64 {
+	if x != nil {
+		return x.TotalSteps
+	}
+	return 0
 }
 
 // ScalarValue is the last value of a scalar that tasks report.
@@ -4429,12 +4478,18 @@ type TaskStatus struct {
 	Stages        []*Stage               `protobuf:"bytes,20,rep,name=stages,proto3" json:"stages,omitempty"` // of its last start or recovery
 	// How the last attempt ended, if it did not end well: -1 if a signal ended it;
 	// absent while nothing has failed or the container was lost.
-	ExitCode      *int32  `protobuf:"varint,21,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
-	ExitSignal    int32   `protobuf:"varint,22,opt,name=exit_signal,json=exitSignal,proto3" json:"exit_signal,omitempty"` // 0 if it exited
-	CpuCores      float64 `protobuf:"fixed64,23,opt,name=cpu_cores,json=cpuCores,proto3" json:"cpu_cores,omitempty"`      // CPU seconds per second of its processes; 0 if not known
-	WebUrl        string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`              // of the page that it serves; empty while it does not run
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ExitCode         *int32  `protobuf:"varint,21,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	ExitSignal       int32   `protobuf:"varint,22,opt,name=exit_signal,json=exitSignal,proto3" json:"exit_signal,omitempty"`                     // 0 if it exited
+	CpuCores         float64 `protobuf:"fixed64,23,opt,name=cpu_cores,json=cpuCores,proto3" json:"cpu_cores,omitempty"`                          // CPU seconds per second of its processes; 0 if not known
+	Vcores           int32   `protobuf:"varint,24,opt,name=vcores,proto3" json:"vcores,omitempty"`                                               // that its container has
+	MemoryLimitBytes int64   `protobuf:"varint,25,opt,name=memory_limit_bytes,json=memoryLimitBytes,proto3" json:"memory_limit_bytes,omitempty"` // of its container
+	MemoryPeakBytes  int64   `protobuf:"varint,26,opt,name=memory_peak_bytes,json=memoryPeakBytes,proto3" json:"memory_peak_bytes,omitempty"`    // the most of rss_bytes, over all attempts that this AM has seen
+	Gpus             int32   `protobuf:"varint,27,opt,name=gpus,proto3" json:"gpus,omitempty"`                                                   // that its container has
+	Line             string  `protobuf:"bytes,28,opt,name=line,proto3" json:"line,omitempty"`                                                    // last line of its output, at most 160 bytes; empty if none
+	LineAtUnixMs     int64   `protobuf:"varint,29,opt,name=line_at_unix_ms,json=lineAtUnixMs,proto3" json:"line_at_unix_ms,omitempty"`           // when it was written, by the clock of the AM; 0 if none
+	WebUrl           string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`                                  // of the page that it serves; empty while it does not run
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *TaskStatus) Reset() {
@@ -4624,6 +4679,48 @@ func (x *TaskStatus) GetExitSignal() int32 {
 func (x *TaskStatus) GetCpuCores() float64 {
 	if x != nil {
 		return x.CpuCores
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetVcores() int32 {
+	if x != nil {
+		return x.Vcores
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetMemoryLimitBytes() int64 {
+	if x != nil {
+		return x.MemoryLimitBytes
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetMemoryPeakBytes() int64 {
+	if x != nil {
+		return x.MemoryPeakBytes
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetGpus() int32 {
+	if x != nil {
+		return x.Gpus
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetLine() string {
+	if x != nil {
+		return x.Line
+	}
+	return ""
+}
+
+func (x *TaskStatus) GetLineAtUnixMs() int64 {
+	if x != nil {
+		return x.LineAtUnixMs
 	}
 	return 0
 }
@@ -5060,7 +5157,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xca\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xeb\n" +
 	"\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -5102,7 +5199,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vlog_include\x18\x1e \x01(\tR\n" +
 	"logInclude\x12\x1f\n" +
 	"\vlog_exclude\x18\x1f \x01(\tR\n" +
-	"logExclude\x12\x14\n" +
+	"logExclude\x12\x1f\n" +
+	"\vavoid_nodes\x18  \x03(\tR\n" +
+	"avoidNodes\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12#\n" +
 	"\rimage_runtime\x18) \x01(\tR\fimageRuntime\x12!\n" +
 	"\fimage_mounts\x18* \x03(\tR\vimageMounts\x12#\n" +
@@ -5114,7 +5213,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
 	"\x0e_stop_grace_msB\x12\n" +
-	"\x10_elastic_wait_ms\"\xf2\x03\n" +
+	"\x10_elastic_wait_ms\"\x8a\x04\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5133,7 +5232,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
 	"\blauncher\x18\r \x01(\bR\blauncher\x12\x1d\n" +
 	"\n" +
-	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x14\n" +
+	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x16\n" +
+	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12\x1a\n" +
 	"\bmultiple\x18\x1e \x01(\x05R\bmultiple\x12\x19\n" +
 	"\bweb_path\x182 \x01(\tR\awebPath\"\xa1\x01\n" +
@@ -5216,7 +5316,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"NeedsPeers\"#\n" +
 	"\aLingers\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xcc\x02\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xa1\x03\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\trss_bytes\x18\x02 \x01(\x03R\brssBytes\x12&\n" +
@@ -5229,7 +5329,11 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06cpu_ms\x18\b \x01(\x03R\x05cpuMs\x12\x19\n" +
 	"\bio_bytes\x18\t \x01(\x03R\aioBytes\x12*\n" +
 	"\ascalars\x18\n" +
-	" \x03(\v2\x10.holdfast.ScalarR\ascalars\"j\n" +
+	" \x03(\v2\x10.holdfast.ScalarR\ascalars\x12\x1f\n" +
+	"\vtotal_steps\x18\v \x01(\x03R\n" +
+	"totalSteps\x12\x12\n" +
+	"\x04line\x18\f \x01(\tR\x04line\x12\x1e\n" +
+	"\vline_age_ms\x18\r \x01(\x03R\tlineAgeMs\"j\n" +
 	"\x06Scalar\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x10\n" +
@@ -5390,7 +5494,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
 	"\fKillResponse\x12\"\n" +
-	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xd1\x06\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xf2\x06\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -5418,7 +5522,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\aam_host\x18\x14 \x01(\tR\x06amHost\x12'\n" +
 	"\x06stages\x18\x15 \x03(\v2\x0f.holdfast.StageR\x06stages\x126\n" +
 	"\x18complete_step_at_unix_ms\x18\x16 \x01(\x03R\x14completeStepAtUnixMs\x12/\n" +
-	"\ascalars\x18\x17 \x03(\v2\x15.holdfast.ScalarValueR\ascalars\"}\n" +
+	"\ascalars\x18\x17 \x03(\v2\x15.holdfast.ScalarValueR\ascalars\x12\x1f\n" +
+	"\vtotal_steps\x18\x18 \x01(\x03R\n" +
+	"totalSteps\"}\n" +
 	"\vScalarValue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x12\n" +
@@ -5446,7 +5552,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xb9\x05\n" +
+	"warmStatus\"\xfa\x06\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -5474,7 +5580,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"\texit_code\x18\x15 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x1f\n" +
 	"\vexit_signal\x18\x16 \x01(\x05R\n" +
 	"exitSignal\x12\x1b\n" +
-	"\tcpu_cores\x18\x17 \x01(\x01R\bcpuCores\x12\x17\n" +
+	"\tcpu_cores\x18\x17 \x01(\x01R\bcpuCores\x12\x16\n" +
+	"\x06vcores\x18\x18 \x01(\x05R\x06vcores\x12,\n" +
+	"\x12memory_limit_bytes\x18\x19 \x01(\x03R\x10memoryLimitBytes\x12*\n" +
+	"\x11memory_peak_bytes\x18\x1a \x01(\x03R\x0fmemoryPeakBytes\x12\x12\n" +
+	"\x04gpus\x18\x1b \x01(\x05R\x04gpus\x12\x12\n" +
+	"\x04line\x18\x1c \x01(\tR\x04line\x12%\n" +
+	"\x0fline_at_unix_ms\x18\x1d \x01(\x03R\flineAtUnixMs\x12\x17\n" +
 	"\aweb_url\x18\x1e \x01(\tR\x06webUrlB\f\n" +
 	"\n" +
 	"_exit_code\"9\n" +

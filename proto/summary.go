@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // TasksShown bounds how many tasks are shown to people one by one. JSON has all of them.
@@ -43,6 +44,33 @@ func (s *JobStatus) OpenIncidents() int {
 	return n
 }
 
+// Remaining returns the time until the job has made all its steps at its present rate. It is 0
+// where that is not known: the program does not say how many it makes, or not all tasks run.
+func (s *JobStatus) Remaining() time.Duration {
+	left := s.GetTotalSteps() - s.GetStep()
+	if s.GetState() != JobState_JOB_STATE_RUNNING || left <= 0 || s.StepsPerSecond <= 0 {
+		return 0
+	}
+	for _, t := range s.Tasks {
+		switch t.State {
+		case TaskState_TASK_STATE_RUNNING, TaskState_TASK_STATE_SUCCEEDED, TaskState_TASK_STATE_STOPPED:
+		default:
+			return 0
+		}
+	}
+	const most = 100 * 365 * 24 * time.Hour
+	return time.Duration(min(float64(left)/s.StepsPerSecond*float64(time.Second), float64(most)))
+}
+
+// Percent returns how much of the steps that the program says it makes it has made, in whole
+// percent; 0 if it does not say.
+func (s *JobStatus) Percent() int64 {
+	if s.GetTotalSteps() <= 0 {
+		return 0
+	}
+	return min(100, s.Step*100/s.TotalSteps)
+}
+
 // Urgency orders tasks for people: 0 for those that failed, 1 for those that do not run yet
 // or again, and 2 for the others.
 func Urgency(t *TaskStatus) int {
@@ -55,24 +83,60 @@ func Urgency(t *TaskStatus) int {
 	return 1
 }
 
+// RoleCount counts the tasks of a role.
+type RoleCount struct {
+	Role string
+	All  int
+	In   [TaskState_TASK_STATE_STOPPED + 1]int // by state
+}
+
+// StateCount counts the tasks of a role in a state.
+type StateCount struct {
+	State TaskState
+	N     int
+}
+
+// Word returns the state for people.
+func (c StateCount) Word() string { return StateWord(c.State) }
+
+// States returns the states that tasks of the role are in, in the order of the states.
+func (c *RoleCount) States() []StateCount {
+	var list []StateCount
+	for state, n := range c.In {
+		if n > 0 {
+			list = append(list, StateCount{TaskState(state), n})
+		}
+	}
+	return list
+}
+
+// Roles counts a job's tasks by role, in the order of the job's tasks.
+func (s *JobStatus) Roles() []*RoleCount {
+	var list []*RoleCount
+	of := map[string]*RoleCount{}
+	for _, t := range s.GetTasks() {
+		c := of[t.Role]
+		if c == nil {
+			c = &RoleCount{Role: t.Role}
+			of[t.Role], list = c, append(list, c)
+		}
+		c.All++
+		if int(t.State) < len(c.In) {
+			c.In[t.State]++
+		}
+	}
+	return list
+}
+
 // TaskCounts counts a job's tasks: "ps: 2 running; worker: 9 running, 1 restarting".
 func (s *JobStatus) TaskCounts() string {
 	var roles []string
-	count := map[string]map[TaskState]int{}
-	for _, t := range s.GetTasks() {
-		if count[t.Role] == nil {
-			roles, count[t.Role] = append(roles, t.Role), map[TaskState]int{}
-		}
-		count[t.Role][t.State]++
-	}
-	for i, r := range roles {
+	for _, c := range s.Roles() {
 		var parts []string
-		for state := range TaskState(len(TaskState_name)) {
-			if n := count[r][state]; n > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", n, StateWord(state)))
-			}
+		for _, in := range c.States() {
+			parts = append(parts, fmt.Sprintf("%d %s", in.N, in.Word()))
 		}
-		roles[i] = r + ": " + strings.Join(parts, ", ")
+		roles = append(roles, c.Role+": "+strings.Join(parts, ", "))
 	}
 	return strings.Join(roles, "; ")
 }

@@ -16,14 +16,19 @@ import (
 	"holdfast/test/pyenv"
 )
 
-// boosting runs a script as each process of a job's tasks at once, on this machine, and
-// returns what they printed, by rank. Nothing steers their connections: tasks are at 127.0.0.1,
-// or at their virtual addresses, which are the loopback's.
 func boosting(t *testing.T, job *proto.JobSpec, script string, settings ...string) []string {
+	t.Helper()
+	return runTasks(t, pyenv.Boosting, job, script, settings...)
+}
+
+// runTasks runs a script as each process of a job's tasks at once, on this machine, and
+// returns what they printed, in the order of the tasks. Nothing steers their connections:
+// tasks are at 127.0.0.1, or at their virtual addresses, which are the loopback's.
+func runTasks(t *testing.T, interpreter func(context.Context) (string, error), job *proto.JobSpec, script string, settings ...string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	python, err := pyenv.Boosting(ctx)
+	python, err := interpreter(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,14 +39,14 @@ func boosting(t *testing.T, job *proto.JobSpec, script string, settings ...strin
 	if err := runtime.Complete(job); err != nil {
 		t.Fatal(err)
 	}
-	ports, shim := map[string]int{}, shimDir(t)
+	ports, addresses, shim := map[string]int{}, map[string]string{}, shimDir(t)
 	for _, task := range runtime.Tasks(job) {
 		l, err := net.Listen("tcp4", "0.0.0.0:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		ports[task.Name] = l.Addr().(*net.TCPAddr).Port
+		ports[task.Name], addresses[task.Name] = l.Addr().(*net.TCPAddr).Port, "127.0.0.1"
 		l.Close()
 	}
 	type result struct {
@@ -52,16 +57,13 @@ func boosting(t *testing.T, job *proto.JobSpec, script string, settings ...strin
 	results, n := make(chan result), 0
 	for _, task := range runtime.Tasks(job) {
 		for local := range runtime.Processes(job, task.Role) {
-			_, env, err := runtime.Command(job, runtime.Attempt{Task: task, Local: local, Ports: ports, Host: "127.0.0.1"})
+			_, env, err := runtime.Command(job, runtime.Attempt{Task: task, Local: local, Ports: ports, Host: "127.0.0.1", Addresses: addresses})
 			if err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(ctx, python, file)
 			cmd.Env = append(os.Environ(), "PYTHONPATH="+shim, "OMP_NUM_THREADS=1")
 			for k, v := range env {
-				if k == "DMLC_TRACKER_URI" { // nothing makes a name of the task here
-					v = "127.0.0.1"
-				}
 				cmd.Env = append(cmd.Env, k+"="+v)
 			}
 			cmd.Env = append(append(cmd.Env, fmt.Sprintf("RANK=%d", n)), settings...)
@@ -89,7 +91,7 @@ func TestXGBoostInitializesByItself(t *testing.T) {
 	job := spec("xgboost", "boss", 1, "worker", 5)
 	job.Roles[1].Processes = 2
 	for i, out := range boosting(t, job, `
-import os, time
+import os, sys, time
 import numpy, xgboost
 from xgboost import collective
 from xgboost.collective import CommunicatorContext
@@ -104,6 +106,12 @@ with CommunicatorContext(**args):
     total = collective.allreduce(numpy.array([rank]), collective.Op.SUM)[0]
     if rank == 1:
         time.sleep(1)
+try:
+    collective.init()
+except RuntimeError as e:
+    assert "one CommunicatorContext around all" in str(e), e
+else:
+    sys.exit("it is in a second group")
 print("rank", rank, "of", world, "has", total)
 `) {
 		if want := fmt.Sprintf("rank %d of 11 has 55\n", i); !strings.HasSuffix(out, want) {

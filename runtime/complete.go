@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	pb "google.golang.org/protobuf/proto"
+
 	"holdfast/hdfsckpt/formats"
 	"holdfast/proto"
 	"holdfast/runtime/tasklog"
@@ -82,6 +84,13 @@ func Complete(spec *proto.JobSpec) error {
 		}
 	}
 	return checkLengths(spec)
+}
+
+// likeRole returns a role of one task that is as large as those of another, without GPUs.
+func likeRole(other *proto.RoleSpec, name string) *proto.RoleSpec {
+	r := pb.Clone(other).(*proto.RoleSpec)
+	r.Name, r.Count, r.Min, r.Gpus, r.Processes, r.Command = name, 1, 0, 0, 0, nil
+	return r
 }
 
 func checkRoles(spec *proto.JobSpec) error {

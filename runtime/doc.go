@@ -28,8 +28,8 @@
 //
 // Every task finds these, whatever the framework:
 //
-//	HOLDFAST_FRAMEWORK      tensorflow, pytorch, jax, xgboost, lightgbm, ray
-//	                        or none
+//	HOLDFAST_FRAMEWORK      tensorflow, pytorch, jax, xgboost, lightgbm, ray,
+//	                        mxnet or none
 //	HOLDFAST_TASK           worker-1
 //	HOLDFAST_ROLE           worker
 //	HOLDFAST_INDEX          1

@@ -14,7 +14,7 @@ import (
 
 // frameworks are all that there are, in the order in which they are offered and
 // consulted. The last one is for programs of any other kind.
-var frameworks = []*Framework{&tensorflow, &pytorch, &jax, &xgboost, &lightgbm, &ray, &none}
+var frameworks = []*Framework{&tensorflow, &pytorch, &jax, &xgboost, &lightgbm, &ray, &mxnet, &none}
 
 // Framework is what Holdfast knows about one framework. Except for Name, every
 // field may be empty.

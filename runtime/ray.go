@@ -7,8 +7,6 @@ import (
 	"path"
 	"strconv"
 
-	pb "google.golang.org/protobuf/proto"
-
 	"holdfast/proto"
 )
 
@@ -50,9 +48,7 @@ func addRayHead(spec *proto.JobSpec) {
 	if hasRole(spec, rayHead) {
 		return
 	}
-	head := pb.Clone(spec.Roles[0]).(*proto.RoleSpec)
-	head.Name, head.Count, head.Min, head.Gpus, head.Processes, head.Command = rayHead, 1, 0, 0, 0, nil
-	spec.Roles = append([]*proto.RoleSpec{head}, spec.Roles...)
+	spec.Roles = append([]*proto.RoleSpec{likeRole(spec.Roles[0], rayHead)}, spec.Roles...)
 }
 
 // rayRules: the head's program decides when the job is done. Workers do not end by

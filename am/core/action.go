@@ -19,6 +19,7 @@ type Ask struct {
 	VCores   int32
 	GPUs     int32
 	Avoid    []string // nodes on which it should not be
+	Apart    []string // containers with which it must not share a node
 }
 
 // Withdraw cancels an Ask.

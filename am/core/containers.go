@@ -30,7 +30,7 @@ func (j *Job) newRequest(t *task) Ask {
 	return Ask{
 		Request: fmt.Sprintf("%s/%d", t.name, j.requests), Task: t.name, Role: t.role.Name,
 		MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus,
-		Avoid: j.avoid(),
+		Avoid: j.avoid(), Apart: j.apart(t),
 	}
 }
 

@@ -77,7 +77,7 @@ func (j *Job) unlucky() bool { return j.within(j.spareLosses) > j.limits.Losses 
 // have lost it.
 func (j *Job) askStandIn(t *task, early bool) {
 	if !j.unlucky() {
-		s := j.askSpare(t, Ask{Task: t.name, Role: t.role.Name, MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus})
+		s := j.askSpare(t, Ask{Task: t.name, Role: t.role.Name, MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus, Apart: j.apart(t)})
 		s.early = early
 	}
 }
@@ -121,7 +121,7 @@ func (j *Job) sparesFor(t *task) int {
 // fits reports whether a spare can host a task now.
 // One for any task runs in the job's image.
 func (j *Job) fits(s *spare, t *task) bool {
-	return (s.task != nil || t.role.Image == "") && s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node) && !j.hasOrphan(s.node)
+	return (s.task != nil || t.role.Image == "") && s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node) && !j.hasOrphan(s.node) && !j.crowded(t, s.node)
 }
 
 // stands reports whether a task may leave its container for this one now.

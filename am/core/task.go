@@ -24,6 +24,7 @@ type Task struct {
 	Host      string // at which peers reach it
 	Port      int    // by which peers know it, for the life of the job; 0: not chosen yet
 	RealPort  int    // on which it listens now
+	MemoryMB  int64  // of its container, or of the next one
 	PID       int
 	AgentPID  int
 	Why       string // of its last loss
@@ -154,7 +155,7 @@ type progress struct {
 func (j *Job) view(t *task) Task {
 	return Task{
 		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.ordinal, State: t.state.shown(), Attempt: t.run.number,
-		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port,
+		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port, MemoryMB: t.memoryMB,
 		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Parked: j.isParked(t), Tail: t.loss.tail, Exit: t.loss.exit,
 		failures: len(t.history.failures),
 	}

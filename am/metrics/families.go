@@ -3,7 +3,6 @@ package metrics
 import (
 	"os"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -130,17 +129,9 @@ func truth(b bool) float64 {
 
 // tasks counts the tasks of each role in each state.
 func tasks(s *scrape, emit func(float64, ...string)) {
-	type of struct {
-		role  string
-		state proto.TaskState
-	}
-	count := map[of]int{}
-	for _, t := range s.Tasks {
-		count[of{t.Role, t.State}]++
-	}
-	for _, r := range rolesOf(s) {
-		for state := proto.TaskState(1); int(state) < len(proto.TaskState_name); state++ {
-			emit(float64(count[of{r, state}]), r, proto.StateWord(state))
+	for _, c := range s.Roles() {
+		for state := proto.TaskState(1); int(state) < len(c.In); state++ {
+			emit(float64(c.In[state]), c.Role, proto.StateWord(state))
 		}
 	}
 }
@@ -152,19 +143,8 @@ func byRole(value func(*proto.TaskStatus) float64) func(*scrape, func(float64, .
 		for _, t := range s.Tasks {
 			sum[t.Role] += value(t)
 		}
-		for _, r := range rolesOf(s) {
-			emit(sum[r], r)
+		for _, c := range s.Roles() {
+			emit(sum[c.Role], c.Role)
 		}
 	}
-}
-
-// rolesOf returns the roles of the job's tasks, in their order.
-func rolesOf(s *scrape) []string {
-	var roles []string
-	for _, t := range s.Tasks {
-		if !slices.Contains(roles, t.Role) {
-			roles = append(roles, t.Role)
-		}
-	}
-	return roles
 }

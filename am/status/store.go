@@ -172,7 +172,14 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 		cpu := time.Duration(h.CpuMs) * time.Millisecond
 		s.progress.use(t.Task, cpu, h.IoBytes)
 		t.CpuCores = s.samples.AddUsage(now, t.Task, cpu, h.RssBytes)
+		t.MemoryPeakBytes = max(t.MemoryPeakBytes, h.RssBytes)
+		if h.Line != "" {
+			t.Line, t.LineAtUnixMs = h.Line, now.UnixMilli()-h.LineAgeMs
+		}
 		s.reportStep(now, t, h.Step)
+		if h.TotalSteps != 0 && h.Step == s.status.Step {
+			s.status.TotalSteps = h.TotalSteps
+		}
 		s.reportScalars(now, t, h.Scalars)
 		s.progress.reportOther(t.Task, h.OtherProgress)
 	}
@@ -270,10 +277,14 @@ func (s *Store) LastRecovery() string {
 
 // updateTask copies what core knows about a task; what its agent reports stays.
 func updateTask(s *proto.TaskStatus, t core.Task) {
+	if s.Attempt != int32(t.Attempt) {
+		s.Line, s.LineAtUnixMs = "", 0 // it was the last one's
+	}
 	s.Task, s.Role, s.Index, s.State = t.Name, t.Role.Name, int32(t.Index), t.State
 	if t.Parked {
 		s.State = proto.TaskState_TASK_STATE_PARKED
 	}
+	s.Vcores, s.Gpus, s.MemoryLimitBytes = t.Role.Vcores, t.Role.Gpus, t.MemoryMB<<20
 	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
 	s.ExitCode, s.ExitSignal = nil, int32(t.Exit.Signal)

@@ -25,6 +25,8 @@ var functions = template.FuncMap{
 	"number":        func(n int64) string { return humanize.Comma(n) },
 	"count":         func(n int) string { return humanize.Comma(int64(n)) },
 	"rate":          rate,
+	"remaining":     duration,
+	"cores":         func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) },
 	"seconds":       func(n int64) string { return duration(ms(n)) },
 	"lines":         func(l []string) string { return strings.Join(l, "\n") },
 }

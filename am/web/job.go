@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/client/terminal"
 	"holdfast/proto"
 )
 
@@ -19,11 +20,14 @@ const (
 	// tailShown is how many of a failed attempt's last lines a row has, in a job of at most
 	// tailTasks tasks that have any; the task's own page has all.
 	tailShown, tailTasks = 20, 50
+	// linesShown is how many rows have the last line of the task's output, and lineWidth how
+	// many of its characters.
+	linesShown, lineWidth = 200, 100
 )
 
 // jobView is what the page of the job shows.
 type jobView struct {
-	Counts    []roleCount
+	Counts    []*proto.RoleCount
 	Open      int    // incidents that have not been recovered from
 	Age       string // of the newest complete checkpoint
 	Timeline  *timeline
@@ -41,39 +45,29 @@ type jobView struct {
 	Omitted   int               // older events
 }
 
-// roleCount counts the tasks of a role by their states.
-type roleCount struct {
-	Role   string
-	States []stateCount
-}
-
-type stateCount struct {
-	State string
-	N     int
-}
-
 // taskRow is a row of the table of tasks.
 type taskRow struct {
 	*proto.TaskStatus
 	State string
-	Limit int64 // bytes that its container may have; 0: not known
-	Full  int   // memory used, in percent of Limit
+	Full  int // the most memory that it has used, in percent of its limit
 	Note  string
 	Tail  []string
+	Said  string // the last line of its output, while it runs
+	Age   string // of that line; empty within the first second
 }
 
 // job shows the job on one page.
 func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, error) {
-	v := &jobView{Counts: countTasks(status), Tasks: len(status.Tasks), Query: parseTaskQuery(r.URL.Query())}
+	v := &jobView{Counts: status.Roles(), Tasks: len(status.Tasks), Query: parseTaskQuery(r.URL.Query())}
 	v.Open = status.OpenIncidents()
 	if at := status.CompleteStepAtUnixMs; at != 0 {
 		v.Age = duration(time.Since(time.UnixMilli(at)))
 	}
 	for _, c := range v.Counts {
 		v.Roles = append(v.Roles, c.Role)
-		for _, n := range c.States {
-			if !slices.Contains(v.States, n.State) {
-				v.States = append(v.States, n.State)
+		for _, n := range c.States() {
+			if !slices.Contains(v.States, n.Word()) {
+				v.States = append(v.States, n.Word())
 			}
 		}
 	}
@@ -84,7 +78,7 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	}
 	v.Timeline.addCheckpoints(v.Plots.Checkpoints)
 	v.Incidents, v.Older = newestIncidents(status)
-	v.Rows, v.Matching = s.taskRows(status, v.Query)
+	v.Rows, v.Matching = taskRows(status, v.Query, time.Now())
 	v.Columns = v.Query.columns()
 	shown := status.Events[max(0, len(status.Events)-eventsShown):]
 	v.Omitted = len(status.Events) - len(shown)
@@ -93,41 +87,23 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	return "job", v, nil
 }
 
-// countTasks counts a job's tasks by role, in the order of the job's tasks.
-func countTasks(status *proto.JobStatus) []roleCount {
-	var list []roleCount
-	at := map[string]int{}
-	count := map[string]map[proto.TaskState]int{}
-	for _, t := range status.Tasks {
-		if count[t.Role] == nil {
-			at[t.Role], count[t.Role] = len(list), map[proto.TaskState]int{}
-			list = append(list, roleCount{Role: t.Role})
-		}
-		count[t.Role][t.State]++
-	}
-	for i := range list {
-		for state := range proto.TaskState(len(proto.TaskState_name)) {
-			if n := count[list[i].Role][state]; n > 0 {
-				list[i].States = append(list[i].States, stateCount{proto.StateWord(state), n})
-			}
-		}
-	}
-	return list
-}
-
 // taskRows returns the rows that a query selects, at most tasksShown, and how many tasks
 // it selects.
-func (s *server) taskRows(status *proto.JobStatus, q taskQuery) (rows []taskRow, matching int) {
+func taskRows(status *proto.JobStatus, q taskQuery, now time.Time) (rows []taskRow, matching int) {
 	list := q.apply(status.Tasks)
-	limits := map[string]int64{}
-	for _, role := range s.Spec.GetRoles() {
-		limits[role.Name] = role.MemoryMb << 20
-	}
+	matching = len(list)
+	list = list[:min(len(list), tasksShown)]
 	tails := 0
-	for _, t := range list[:min(len(list), tasksShown)] {
-		row := taskRow{TaskStatus: t, State: proto.StateWord(t.State), Limit: limits[t.Role], Note: t.Why}
-		if row.Limit > 0 {
-			row.Full = int(t.RssBytes * 100 / row.Limit)
+	for i, t := range list {
+		row := taskRow{TaskStatus: t, State: proto.StateWord(t.State), Note: t.Why}
+		if t.MemoryLimitBytes > 0 {
+			row.Full = int(t.MemoryPeakBytes * 100 / t.MemoryLimitBytes)
+		}
+		if i < linesShown && t.Line != "" && t.State == proto.TaskState_TASK_STATE_RUNNING {
+			row.Said = terminal.Cut(t.Line, lineWidth)
+			if age := now.Sub(time.UnixMilli(t.LineAtUnixMs)).Truncate(time.Second); age > 0 {
+				row.Age = duration(age) + " ago"
+			}
 		}
 		of, earlier := proto.EarlierReason(status, t)
 		switch {
@@ -142,7 +118,17 @@ func (s *server) taskRows(status *proto.JobStatus, q taskQuery) (rows []taskRow,
 		row.Note, _, _ = strings.Cut(row.Note, "\n")
 		rows = append(rows, row)
 	}
-	return rows, len(list)
+	return rows, matching
+}
+
+// Memory returns the memory that the task uses, of how much: "477 of 500 MiB".
+func (t taskRow) Memory() string {
+	used, limit := size(t.RssBytes), size(t.MemoryLimitBytes)
+	if used == "" || limit == "" {
+		return used
+	}
+	_, unit, _ := strings.Cut(limit, " ")
+	return strings.TrimSuffix(used, " "+unit) + " of " + limit
 }
 
 // Number returns the number of the attempt; "" before the first.

@@ -106,6 +106,8 @@ func largeJob(n int) *proto.JobStatus {
 		status.Tasks = append(status.Tasks, &proto.TaskStatus{
 			Task: fmt.Sprintf("worker-%d", i), Role: "worker", Index: int32(i), State: proto.TaskState_TASK_STATE_RUNNING, Step: 12345,
 			Node: fmt.Sprintf("node-%d.example.com", i%500), RealAddress: "10.1.2.3:20001", RssBytes: 500e6 + int64(i)<<20,
+			MemoryLimitBytes: 500 << 20, MemoryPeakBytes: 400 << 20, CpuCores: 1.25, Vcores: 2,
+			Line: fmt.Sprintf("step %d ", i) + strings.Repeat("x", 150), LineAtUnixMs: time.Now().UnixMilli() - 3000,
 		})
 		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: 1, Task: fmt.Sprintf("worker-%d", i), Kind: "started", Text: fmt.Sprintf("moment %d", i)})
 	}
@@ -150,9 +152,44 @@ func TestTasksAreSelectedAndOrdered(t *testing.T) {
 // TestMemoryAgainstItsLimit: a task that is about to exceed its memory stands out.
 func TestMemoryAgainstItsLimit(t *testing.T) {
 	status := largeJob(1)
-	spec := &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", MemoryMb: 500}}}
-	if text := get(t, web.Site{Status: fixed{status}, Spec: spec}, "/"); !strings.Contains(text, "477 MiB<small> of 500 MiB</small> <small class=\"failed\">95%") {
+	status.Tasks[0].MemoryPeakBytes = 480 << 20
+	if text := get(t, web.Site{Status: fixed{status}}, "/"); !strings.Contains(text, "<td>477 of 500 MiB<small class=\"failed\">peak 96%") {
 		t.Errorf("the limit is missing:\n%s", text)
+	}
+}
+
+// TestWhatATaskSaysLast: of one that runs, beside why it was lost before, and no longer than
+// there is room for.
+func TestWhatATaskSaysLast(t *testing.T) {
+	status := largeJob(2)
+	status.Tasks[0].Why, status.Tasks[0].Line = "an earlier reason", "<b>step 7"
+	status.Tasks[1].State = proto.TaskState_TASK_STATE_FAILED
+	text := get(t, web.Site{Status: fixed{status}}, "/")
+	if !strings.Contains(text, "an earlier reason<div>&lt;b&gt;step 7<small>3 s ago</small>") || strings.Contains(text, "step 1 xxx") {
+		t.Errorf("the lines of tasks are shown otherwise:\n%s", text)
+	}
+	if !strings.Contains(text, `<td>1.2 of 2<td>`) {
+		t.Errorf("the CPU that tasks use is not shown:\n%s", text)
+	}
+	if text = get(t, web.Site{Status: fixed{largeJob(1000)}}, "/"); strings.Count(text, "…") != 200 || len(text) > 300<<10 {
+		t.Errorf("of 1,000 tasks, %d lines are cut, in %d bytes", strings.Count(text, "…"), len(text))
+	}
+}
+
+// TestTimeLeft: only where the program says how many steps it makes, and all tasks run.
+func TestTimeLeft(t *testing.T) {
+	status := largeJob(2)
+	status.Step, status.StepsPerSecond = 100, 2
+	if text := get(t, web.Site{Status: fixed{status}}, "/"); strings.Contains(text, "Time left") {
+		t.Error("a time is guessed")
+	}
+	status.TotalSteps = 400
+	if text := get(t, web.Site{Status: fixed{status}}, "/"); !strings.Contains(text, "100 <small>of 400, 25%</small>") || !strings.Contains(text, "<dt>Time left<dd>2m 30s") {
+		t.Errorf("the time that is left is missing:\n%s", text)
+	}
+	status.Tasks[1].State = proto.TaskState_TASK_STATE_RESTARTING
+	if text := get(t, web.Site{Status: fixed{status}}, "/"); strings.Contains(text, "Time left") {
+		t.Error("a time is told while a task does not run")
 	}
 }
 

@@ -30,6 +30,7 @@ var orders = []struct {
 	{"attempt", "Attempt", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Attempt, b.Attempt) }},
 	{"node", "Node", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Node, b.Node) }},
 	{"step", "Step", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Step, b.Step) }},
+	{"cpu", "CPU", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.CpuCores, b.CpuCores) }},
 	{"memory", "Memory", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.RssBytes, b.RssBytes) }},
 }
 
@@ -87,7 +88,7 @@ func (q taskQuery) columns() []column {
 	for _, o := range orders {
 		c := column{Key: o.key, Title: o.title}
 		next := q
-		next.Sort, next.Down = o.key, o.key == "memory" || o.key == "step" || o.key == "attempt"
+		next.Sort, next.Down = o.key, o.key == "cpu" || o.key == "memory" || o.key == "step" || o.key == "attempt"
 		if q.Sort == o.key {
 			next.Down = !q.Down
 			c.Order = "ascending"

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"holdfast/proto"
 )
@@ -27,7 +28,7 @@ func (s *server) task(r *http.Request, status *proto.JobStatus) (string, any, er
 		return "", nil, errNotFound
 	}
 	one := &proto.JobStatus{State: status.State, Tasks: []*proto.TaskStatus{t}, Incidents: status.Incidents}
-	rows, _ := s.taskRows(one, taskQuery{})
+	rows, _ := taskRows(one, taskQuery{}, time.Now())
 	v := &taskView{taskRow: rows[0]}
 	all, _ := newestIncidents(status)
 	v.Incidents = slices.DeleteFunc(all, func(i incidentView) bool { return i.Task != t.Task })

@@ -18,7 +18,8 @@ type clusterView struct {
 	hasRoom  bool
 	avoided  map[string]bool
 	place    placement
-	held     int64 // MB of the job's containers
+	crowded  func(a core.Ask, host string) bool // table.crowded; nil: no role is spread
+	held     int64                              // MB of the job's containers
 }
 
 // explain describes for a person why asks are not answered; empty if none is pending.
@@ -71,7 +72,7 @@ func why(a core.Ask, need int64, v clusterView) string {
 	var running, able []hadoop.Node
 	var sick, there int
 	for _, n := range v.nodes {
-		if !v.place.takes(n, label) {
+		if !v.place.takes(n, label) || v.place.bans(n.ID.Host) {
 			continue
 		}
 		if there++; !n.Running() {
@@ -100,6 +101,11 @@ func why(a core.Ask, need int64, v clusterView) string {
 		return fmt.Sprintf("the queue %s is full%s: it leaves this job %s%s, and %s asks for %s; %s",
 			queueName(v), queueUse(v, label), availableMB(v.headroom), inPartition(of), a.Role, r,
 			until("others in the queue end", need, queueMaxMB(v, label), "the queue may ever have: ask for less, or name another queue with --queue"))
+	}
+	if v.crowded != nil && len(able) > 0 {
+		if able = slices.DeleteFunc(able, func(n hadoop.Node) bool { return v.crowded(a, n.ID.Host) }); len(able) == 0 {
+			return fmt.Sprintf("each node%s has a task of %s already, whose tasks are to be on different ones (--%s-spread); it goes on when another node can take it", of, a.Role, a.Role)
+		}
 	}
 	if len(able) == 0 {
 		return "the ResourceManager has not given them yet"

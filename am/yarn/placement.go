@@ -3,6 +3,7 @@ package yarn
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -28,6 +29,20 @@ func (p placement) label(role string) string {
 	}
 	return p.spec.NodeLabel
 }
+
+// spread returns the role itself if it is spread, so that no two of its containers are on
+// one node; else it returns "".
+func (p placement) spread(role string) string {
+	if p.spec != nil && slices.ContainsFunc(p.spec.Roles, func(r *proto.RoleSpec) bool { return r.Name == role && r.Spread }) {
+		return role
+	}
+	return ""
+}
+
+// banned returns the hosts on which no task may be.
+func (p placement) banned() []string { return p.spec.GetAvoidNodes() }
+
+func (p placement) bans(host string) bool { return slices.Contains(p.banned(), host) }
 
 // several reports whether the job's containers are meant for more than one partition.
 func (p placement) several() bool {

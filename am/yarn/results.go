@@ -104,7 +104,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		h := s.add(c)
 		ask, wanted := core.Ask{}, false
 		if !c.Opportunistic { // the node may stop such a container at any time, so none is asked for
-			ask, wanted = s.table.allocated(c.Priority, c.Node.Host)
+			ask, wanted = s.table.allocated(c.Priority, c.Node.Host, h.name)
 		}
 		if !wanted {
 			h.released, h.releaseAt, h.endReported = true, now, true
@@ -269,6 +269,7 @@ func (d *Driver) afterInspection(r inspection) {
 		return // refused asks have been reported already
 	}
 	r.view.headroom, r.view.hasRoom, r.view.avoided, r.view.place = s.headroom, s.hasRoom, s.table.avoided, s.table.place
+	r.view.crowded = s.table.crowded
 	for _, h := range s.held {
 		r.view.held += h.container.Resource.MemoryMB
 	}

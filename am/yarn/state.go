@@ -54,7 +54,14 @@ type held struct {
 }
 
 func newState() *state {
-	return &state{table: newTable(), held: map[string]*held{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]bool{}, unhealthy: map[string]string{}}
+	s := &state{table: newTable(), held: map[string]*held{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]bool{}, unhealthy: map[string]string{}}
+	s.table.hostOf = func(container string) string {
+		if h := s.held[container]; h != nil {
+			return h.container.Node.Host
+		}
+		return ""
+	}
+	return s
 }
 
 func (s *state) add(c hadoop.Container) *held {
@@ -66,6 +73,7 @@ func (s *state) add(c hadoop.Container) *held {
 func (s *state) remove(h *held) {
 	delete(s.held, h.name)
 	delete(s.byID, h.container.ID)
+	s.table.ended()
 }
 
 // releaseAtRM releases a container at the RM, with the next heartbeat.

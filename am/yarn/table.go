@@ -1,6 +1,7 @@
 package yarn
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -24,6 +25,7 @@ type table struct {
 	// known which.
 	isolate bool
 	place   placement
+	hostOf  func(container string) string // of a container of the job; empty: it has ended
 }
 
 // group is the asks for one resource in one partition. The scheduler knows it by its
@@ -32,6 +34,7 @@ type group struct {
 	priority int32
 	resource hadoop.Resource
 	label    string
+	role     string // that is spread: each node gets one of its containers; empty: none is
 	pending  []core.Ask
 	known    map[string]bool // places for which the scheduler may hold a number
 	dirty    bool            // the scheduler must be told
@@ -48,11 +51,11 @@ func resourceOf(a core.Ask) hadoop.Resource {
 
 // add adds an ask.
 func (t *table) add(a core.Ask) {
-	r, label := resourceOf(a), t.place.label(a.Role)
-	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource == r && g.label == label })
+	r, label, role := resourceOf(a), t.place.label(a.Role), t.place.spread(a.Role)
+	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource == r && g.label == label && g.role == role })
 	if i < 0 {
 		i = len(t.groups)
-		t.groups = append(t.groups, &group{priority: int32(i + 1), resource: r, label: label, known: map[string]bool{}})
+		t.groups = append(t.groups, &group{priority: int32(i + 1), resource: r, label: label, role: role, known: map[string]bool{}})
 	}
 	g := t.groups[i]
 	g.pending = append(g.pending, a)
@@ -126,6 +129,9 @@ func (t *table) changes(soft bool) change {
 	if soft {
 		avoid = map[string]bool{}
 	}
+	for _, host := range t.place.banned() {
+		avoid[host] = true
+	}
 	for host := range avoid {
 		if !t.avoided[host] {
 			c.avoid = append(c.avoid, host)
@@ -153,7 +159,7 @@ func (t *table) changes(soft bool) change {
 		if t.isolate && len(c.requests) > 0 {
 			break
 		}
-		want := t.counts(g)
+		want, named := t.counts(g)
 		for place := range g.known {
 			if _, ok := want[place]; !ok {
 				want[place] = 0
@@ -169,7 +175,7 @@ func (t *table) changes(soft bool) change {
 		}
 		slices.Sort(places) // "*" before names
 		for _, place := range places {
-			c.requests = append(c.requests, hadoop.Request{Priority: g.priority, Place: place, Resource: g.resource, Label: g.label, Count: want[place]})
+			c.requests = append(c.requests, hadoop.Request{Priority: g.priority, Place: place, Resource: g.resource, Label: g.label, Count: want[place], Strict: g.role != "" && !named[place]})
 		}
 		g.dirty, g.sending = false, true
 	}
@@ -190,7 +196,7 @@ func (t *table) toAvoid() map[string]bool {
 	}
 	for _, g := range t.groups {
 		if len(g.pending) > 0 && !slices.ContainsFunc(t.nodes, func(n hadoop.Node) bool {
-			return n.Running() && t.place.takes(n, g.label) && g.resource.Fits(n.Capability) && !avoid[n.ID.Host]
+			return n.Running() && t.place.takes(n, g.label) && !t.place.bans(n.ID.Host) && g.resource.Fits(n.Capability) && !avoid[n.ID.Host]
 		}) {
 			return map[string]bool{}
 		}
@@ -198,22 +204,24 @@ func (t *table) toAvoid() map[string]bool {
 	return avoid
 }
 
-// counts returns the number of containers to ask for at each place.
-func (t *table) counts(g *group) map[string]int32 {
+// counts returns the number of containers to ask for at each place, and which of the places
+// are nodes.
+func (t *table) counts(g *group) (w map[string]int32, hosts map[string]bool) {
 	n := int32(len(g.pending))
-	w := map[string]int32{hadoop.Anywhere: n}
+	w, hosts = map[string]int32{hadoop.Anywhere: n}, map[string]bool{}
 	if n == 0 {
-		return w
+		return w, hosts
 	}
 	named := t.named(g)
 	shares := t.spread(g, named)
 	for i, node := range named {
 		if shares[i] > 0 {
+			hosts[node.ID.Host] = true
 			w[node.ID.Host] += shares[i]
 			w[node.Rack] = min(n, w[node.Rack]+shares[i])
 		}
 	}
-	return w
+	return w, hosts
 }
 
 // named returns the nodes that the requests for a group name. Those of partitions that it
@@ -225,10 +233,18 @@ func (t *table) named(g *group) []hadoop.Node {
 			list = append(list, n)
 		}
 	}
-	if len(list) > maxNamed {
+	if g.role != "" {
+		list = slices.DeleteFunc(list, func(n hadoop.Node) bool {
+			return !slices.ContainsFunc(g.pending, func(a core.Ask) bool { return !t.crowded(a, n.ID.Host) })
+		})
+	}
+	if most := max(maxNamed, 2*len(g.pending)); len(list) > maxNamed && (g.role == "" || len(list) > most) {
 		// Those with the most room are the likeliest.
 		slices.SortStableFunc(list, func(a, b hadoop.Node) int { return int(b.Free().MemoryMB - a.Free().MemoryMB) })
-		list = list[:maxNamed]
+		if g.role == "" {
+			most = maxNamed
+		}
+		list = list[:most]
 	}
 	return list
 }
@@ -241,6 +257,19 @@ func (t *table) named(g *group) []hadoop.Node {
 func (t *table) spread(g *group, named []hadoop.Node) []int32 {
 	n, m := int32(len(g.pending)), int32(len(named))
 	shares := make([]int32, m)
+	if g.role != "" { // the scheduler gives it no other nodes: changes
+		room := int32(0)
+		for i, node := range named {
+			if shares[i] = 1; t.roomKnown {
+				shares[i] = min(1, fit(g.resource, node.Free()))
+			}
+			room += shares[i]
+		}
+		for i := range shares { // where there is too little, the scheduler reserves what comes free
+			shares[i] = max(shares[i], int32(cmp.Compare(n, room)))
+		}
+		return shares
+	}
 	if m == 0 {
 		return shares
 	}
@@ -279,9 +308,22 @@ func fit(r, free hadoop.Resource) int32 {
 	return int32(max(n, 0))
 }
 
+// crowded reports whether a node has a container with which the one for an ask must not
+// share it.
+func (t *table) crowded(a core.Ask, host string) bool {
+	return slices.ContainsFunc(a.Apart, func(c string) bool { return t.hostOf != nil && t.hostOf(c) == host })
+}
+
+// ended records that a container has ended: a node may be free for a role that is spread.
+func (t *table) ended() {
+	for _, g := range t.groups {
+		g.dirty = g.dirty || g.role != "" && len(g.pending) > 0
+	}
+}
+
 // allocated removes and returns the ask that a container answers. It returns false if there
 // is none, and the container is to be released.
-func (t *table) allocated(priority int32, host string) (core.Ask, bool) {
+func (t *table) allocated(priority int32, host, container string) (core.Ask, bool) {
 	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.priority == priority })
 	if i < 0 {
 		return core.Ask{}, false
@@ -295,9 +337,27 @@ func (t *table) allocated(priority int32, host string) (core.Ask, bool) {
 	if len(g.pending) == 0 {
 		return core.Ask{}, false
 	}
-	k := max(0, slices.IndexFunc(g.pending, func(a core.Ask) bool { return !slices.Contains(a.Avoid, host) }))
+	fit := func(a core.Ask) bool { return !t.crowded(a, host) }
+	k := slices.IndexFunc(g.pending, func(a core.Ask) bool { return fit(a) && !slices.Contains(a.Avoid, host) })
+	if k < 0 {
+		k = slices.IndexFunc(g.pending, fit)
+	}
+	if k < 0 {
+		g.dirty = true // the scheduler has lowered its number
+		return core.Ask{}, false
+	}
 	a := g.pending[k]
 	g.pending = slices.Delete(g.pending, k, k+1)
+	if g.role != "" {
+		for _, other := range t.groups { // tasks of one role may differ in memory
+			if other.role == g.role {
+				for i := range other.pending {
+					other.pending[i].Apart = append(slices.Clone(other.pending[i].Apart), container)
+				}
+				other.dirty = other.dirty || len(other.pending) > 0
+			}
+		}
+	}
 	return a, true
 }
 

@@ -84,7 +84,7 @@ func TestTableGivesEachResourceAPriority(t *testing.T) {
 		t.Error("told the same twice")
 	}
 	tb.answered()
-	if a, ok := tb.allocated(2, "n1"); !ok || a.Role != "worker" {
+	if a, ok := tb.allocated(2, "n1", "c"); !ok || a.Role != "worker" {
 		t.Errorf("a container of priority 2 answers %+v, %v", a, ok)
 	}
 	if tb.hasChanges() {
@@ -102,10 +102,10 @@ func TestTableGivesEachResourceAPriority(t *testing.T) {
 	if got, want := counts(tb.changes(false)), (map[string]int32{"1 *": 0, "2 *": 0}); !reflect.DeepEqual(got, want) {
 		t.Errorf("after taking all back, told %v, want %v", got, want)
 	}
-	if _, ok := tb.allocated(1, "n1"); ok {
+	if _, ok := tb.allocated(1, "n1", "c"); ok {
 		t.Error("a container that nobody wants was taken")
 	}
-	if _, ok := tb.allocated(7, "n1"); ok {
+	if _, ok := tb.allocated(7, "n1", "c"); ok {
 		t.Error("a container of a priority that was never used was taken")
 	}
 }
@@ -203,7 +203,7 @@ func TestTableSettlesWithAScheduler(t *testing.T) {
 				rm.beat(fmt.Sprintf("n%d", r.IntN(5)), 1+r.IntN(3))
 			}
 			for _, k := range rm.ready {
-				a, ok := tb.allocated(k.Priority, k.Node.Host)
+				a, ok := tb.allocated(k.Priority, k.Node.Host, "c")
 				if !ok {
 					excess++
 					continue
@@ -300,5 +300,48 @@ func TestTableKeepsToPartitions(t *testing.T) {
 	tb.add(asks("ps", 0, 1, 1000)[0])
 	if got, want := counts(tb.changes(false)), (map[string]int32{"1 *": 1, "1 /rack": 1, "1 n2": 1}); !reflect.DeepEqual(got, want) {
 		t.Errorf("in a queue with a label of its own, told %v, want %v", got, want)
+	}
+}
+
+// TestTableSpreadsARole: each node is asked for one container of the role, and no others;
+// one that comes on a node with another is not taken. Nodes that the user has ruled out are
+// not named, however long others do not come.
+func TestTableSpreadsARole(t *testing.T) {
+	tb := newTable()
+	tb.place = placement{spec: &proto.JobSpec{AvoidNodes: []string{"n4"}, Roles: []*proto.RoleSpec{{Name: "ps", Spread: true}, {Name: "worker"}}}}
+	host := map[string]string{"before": "n3"}
+	tb.hostOf = func(c string) string { return host[c] }
+	tb.setNodes([]hadoop.Node{node(1, 8000, 0), node(2, 8000, 0), node(3, 8000, 0), node(4, 8000, 0)}, true)
+	for _, a := range asks("ps", 0, 2, 1000) {
+		a.Apart = []string{"before"}
+		tb.add(a)
+	}
+	tb.add(asks("worker", 0, 1, 1000)[0])
+	c := tb.changes(true)
+	if got, want := counts(c), (map[string]int32{"1 *": 2, "1 /rack": 2, "1 n1": 1, "1 n2": 1, "2 *": 1, "2 /rack": 1, "2 n1": 1, "2 n2": 1, "2 n3": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("told %v, want %v", got, want)
+	}
+	if !slices.Equal(c.avoid, []string{"n4"}) {
+		t.Errorf("to be avoided: %v", c.avoid)
+	}
+	for _, r := range c.requests {
+		if want := r.Priority == 1 && (r.Place == hadoop.Anywhere || r.Place == "/rack"); r.Strict != want {
+			t.Errorf("%+v: strict should be %t", r, want)
+		}
+	}
+	host["first"] = "n1"
+	if a, ok := tb.allocated(1, "n1", "first"); !ok || a.Request != "ps-0" {
+		t.Fatalf("a container on a free node answers %+v, %t", a, ok)
+	}
+	if _, ok := tb.allocated(1, "n1", "second"); ok {
+		t.Error("two tasks are on one node")
+	}
+	if got, want := counts(tb.changes(true)), (map[string]int32{"1 *": 1, "1 /rack": 1, "1 n1": 0, "1 n2": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("after the first, told %v, want %v", got, want)
+	}
+	delete(host, "before")
+	tb.ended()
+	if got, want := counts(tb.changes(true)), (map[string]int32{"1 *": 1, "1 /rack": 1, "1 n2": 1, "1 n3": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("after the end of one, told %v, want %v", got, want)
 	}
 }

@@ -144,6 +144,10 @@ func findYARN(ctx context.Context, id yarn.ApplicationID) (*Job, error) {
 	return j, err
 }
 
+// awayTimeout bounds the search for a job's directory while the ResourceManager does not
+// answer: HDFS, which retries for longer, is then likely to be away, too.
+const awayTimeout = cluster.Timeout / 3
+
 // findApplication opens the directory of a job, which is in its user's home. If the
 // ResourceManager does not know the application, or does not answer, it tries the
 // current user's home: the application master itself may answer.
@@ -163,11 +167,17 @@ func findApplication(ctx context.Context, c *cluster.Cluster, id yarn.Applicatio
 			return nil, away
 		}
 	}
+	looking := ctx
+	if away != nil {
+		var cancelLook context.CancelFunc
+		looking, cancelLook = context.WithTimeout(ctx, awayTimeout)
+		defer cancelLook()
+	}
 	uri := c.Home(owner)
-	home, err := c.OpenExisting(ctx, uri)
+	home, err := c.OpenExisting(looking, uri)
 	j := OnCluster(c, id, home)
 	if err == nil {
-		if _, err = home.Stat(ctx, j.dir); err != nil {
+		if _, err = home.Stat(looking, j.dir); err != nil {
 			home.Close()
 		}
 	}

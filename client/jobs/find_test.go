@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,5 +55,30 @@ func TestWhichJobIsMeant(t *testing.T) {
 				t.Errorf("%s: %q is missing in: %v", c.ref, w, err)
 			}
 		}
+	}
+}
+
+// TestClusterAway: where neither the ResourceManager nor HDFS answers, that is said within
+// seconds, and not after all the retries of both.
+func TestClusterAway(t *testing.T) {
+	dir := t.TempDir()
+	for file, property := range map[string]string{
+		"core-site.xml": "<name>fs.defaultFS</name><value>hdfs://127.0.0.1:1</value>",
+		"yarn-site.xml": "<name>yarn.resourcemanager.address</name><value>127.0.0.1:1</value>",
+	} {
+		text := "<configuration><property>" + property + "</property></configuration>"
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HADOOP_CONF_DIR", dir)
+	began := time.Now()
+	j, err := Open(t.Context(), "application_1795571056298_0001")
+	if err == nil {
+		j.Close()
+		t.Fatal("a job is found on a cluster that does not answer")
+	}
+	if took := time.Since(began); took > 12*time.Second || client.ExitCode(err) != client.ExitUnreachable {
+		t.Errorf("after %s: %v", took, err)
 	}
 }

@@ -116,9 +116,12 @@ func (p *Progress) block(s *proto.JobStatus) []string {
 	}
 	parts := []string{proto.StateWord(s.State) + " " + end.Sub(start).Round(time.Second).String()}
 	if s.Step > 0 {
-		step := fmt.Sprintf("step %d", s.Step)
+		step := stepOf(s)
 		if s.StepsPerSecond > 0 {
 			step += fmt.Sprintf(", %.3g/s", s.StepsPerSecond)
+		}
+		if left := s.Remaining(); left > 0 {
+			step += ", " + duration(left) + " left"
 		}
 		parts = append(parts, step)
 	}
@@ -147,36 +150,19 @@ func (p *Progress) block(s *proto.JobStatus) []string {
 // roleLines says of each role how many of its tasks run or have succeeded, and how many are
 // in other states, in lines of at most width characters where a role fits one.
 func roleLines(s *proto.JobStatus, width int) []string {
-	type role struct {
-		good, all int
-		other     map[proto.TaskState]int
-	}
-	var names []string
-	roles := map[string]*role{}
-	for _, t := range s.Tasks {
-		r := roles[t.Role]
-		if r == nil {
-			r = &role{other: map[proto.TaskState]int{}}
-			roles[t.Role], names = r, append(names, t.Role)
-		}
-		r.all++
-		switch t.State {
-		case proto.TaskState_TASK_STATE_RUNNING, proto.TaskState_TASK_STATE_SUCCEEDED:
-			r.good++
-		default:
-			r.other[t.State]++
-		}
-	}
 	var lines []string
-	for _, name := range names {
-		r := roles[name]
-		text := fmt.Sprintf("%s %d/%d", name, r.good, r.all)
+	for _, c := range s.Roles() {
+		good := 0
 		var others []string
-		for state := range proto.TaskState(len(proto.TaskState_name)) {
-			if n := r.other[state]; n > 0 {
-				others = append(others, fmt.Sprintf("%d %s", n, proto.StateWord(state)))
+		for _, in := range c.States() {
+			switch in.State {
+			case proto.TaskState_TASK_STATE_RUNNING, proto.TaskState_TASK_STATE_SUCCEEDED:
+				good += in.N
+			default:
+				others = append(others, fmt.Sprintf("%d %s", in.N, in.Word()))
 			}
 		}
+		text := fmt.Sprintf("%s %d/%d", c.Role, good, c.All)
 		if len(others) > 0 {
 			text += " (" + strings.Join(others, ", ") + ")"
 		}

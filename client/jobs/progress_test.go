@@ -61,4 +61,9 @@ func TestProgressLive(t *testing.T) {
 	if got := out.String(); got != "running 1m0s | step 40 | accuracy 0.9 | loss 0.1235 | checkpoint 30, 2s ago" {
 		t.Errorf("scalars and the age of a checkpoint are told as %q", got)
 	}
+	out.Reset()
+	p.Show(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, Step: 40, StepsPerSecond: 2, TotalSteps: 400})
+	if got := out.String(); !strings.HasSuffix(got, "running 1m0s | step 40/400, 2/s, 3m00s left") {
+		t.Errorf("the time that is left is told as %q", got)
+	}
 }

@@ -48,9 +48,12 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 		}
 	}
 	if s.Step > 0 {
-		fmt.Fprintf(b, "  step %d", s.Step)
+		fmt.Fprintf(b, "  %s", stepOf(s))
 		if s.StepsPerSecond > 0 && !s.State.Done() {
 			fmt.Fprintf(b, ", %.3g a second", s.StepsPerSecond)
+		}
+		if left := s.Remaining(); left > 0 {
+			fmt.Fprintf(b, ", %s left", duration(left))
 		}
 		for _, v := range s.Scalars[:min(len(s.Scalars), scalarsShown)] {
 			fmt.Fprintf(b, ", %s %.4g", v.Name, v.Value)
@@ -97,6 +100,14 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// stepOf returns the job's step, with the number of all where the program says that.
+func stepOf(s *proto.JobStatus) string {
+	if s.TotalSteps < s.Step || s.TotalSteps == 0 {
+		return fmt.Sprintf("step %d", s.Step)
+	}
+	return fmt.Sprintf("step %d/%d", s.Step, s.TotalSteps)
 }
 
 // note returns why a task is in its state, or what else there is to say about it. The
@@ -353,6 +364,28 @@ func memory(n int64) string {
 		return "-"
 	}
 	return humanize.IBytes(uint64(n))
+}
+
+// cpu returns the cores that a task uses, and how many its container has.
+func cpu(k *proto.TaskStatus) string {
+	if k.RssBytes == 0 {
+		return "-"
+	}
+	text := fmt.Sprintf("%.1f", k.CpuCores)
+	if k.Vcores > 0 {
+		text += fmt.Sprintf("/%d", k.Vcores)
+	}
+	return text
+}
+
+// memoryOf returns the memory that a task uses, and how much its container has.
+func memoryOf(k *proto.TaskStatus) string {
+	if k.RssBytes == 0 || k.MemoryLimitBytes == 0 {
+		return memory(k.RssBytes)
+	}
+	used, limit := memory(k.RssBytes), memory(k.MemoryLimitBytes)
+	unit := limit[strings.LastIndexByte(limit, ' '):]
+	return strings.TrimSuffix(used, unit) + "/" + limit
 }
 
 func dash(s string) string {

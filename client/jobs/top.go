@@ -103,7 +103,7 @@ type topView struct {
 }
 
 // topOrders are the columns by which tasks can be sorted, by key.
-var topOrders = map[string]string{"n": "name", "s": "state", "m": "memory", "t": "step"}
+var topOrders = map[string]string{"n": "name", "s": "state", "c": "cpu", "m": "memory", "t": "step"}
 
 // press takes in a key, and reports whether the user stays.
 func (v *topView) press(key string) bool {
@@ -152,6 +152,8 @@ func (v *topView) sorted() []*proto.TaskStatus {
 		switch v.order {
 		case "state":
 			return cmp.Compare(a.State, b.State)
+		case "cpu":
+			return cmp.Compare(b.CpuCores, a.CpuCores)
 		case "memory":
 			return cmp.Compare(b.RssBytes, a.RssBytes)
 		case "step":
@@ -185,7 +187,7 @@ func (v *topView) screen(width, height int, now time.Time) []string {
 	s := v.status
 	lines := append([]string{s.Id + "  " + s.Name}, p.block(s)...)
 	lines = append(lines, "")
-	help := "q quit  j/k move  l log  i losses  sort by: name(n) state(s) memory(m) step(t)"
+	help := "q quit  j/k move  l log  i losses  sort: name(n) state(s) cpu(c) mem(m) step(t)"
 	room := max(height-len(lines)-1, 0)
 	switch v.showing {
 	case "log":
@@ -199,7 +201,7 @@ func (v *topView) screen(width, height int, now time.Time) []string {
 		lines = append(lines, v.incidents(width, room)...)
 		help = "q back"
 	default:
-		lines = append(lines, v.tasks(width, room)...)
+		lines = append(lines, v.tasks(width, room, now)...)
 	}
 	for len(lines) < height-1 {
 		lines = append(lines, "")
@@ -208,23 +210,31 @@ func (v *topView) screen(width, height int, now time.Time) []string {
 }
 
 // tasks returns the table of tasks, scrolled to the selected one.
-func (v *topView) tasks(width, room int) []string {
+func (v *topView) tasks(width, room int, now time.Time) []string {
 	list := v.sorted()
 	at := max(0, slices.IndexFunc(list, func(t *proto.TaskStatus) bool { return t.Task == v.selected }))
 	rows := max(room-1, 1)
 	first := min(max(0, at-rows+1), max(0, len(list)-rows))
-	t := terminal.NewTable(" ", "TASK", "STATE", "ATTEMPT", "STEP", "MEMORY", "NODE", "NOTE")
+	t := terminal.NewTable(" ", "TASK", "STATE", "ATTEMPT", "STEP", "CPU", "MEMORY", "NODE", "NOTE")
 	t.Flexible = []string{"NODE", "NOTE"}
 	for _, k := range list[first:min(len(list), first+rows)] {
 		mark := " "
 		if k.Task == v.selected {
 			mark = ">"
 		}
-		t.Add(mark, k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), memory(k.RssBytes), dash(k.Node), note(v.status, k))
+		t.Add(mark, k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), cpu(k), memoryOf(k), dash(k.Node), noteOrLine(v.status, k, now))
 	}
 	var b strings.Builder
 	_ = t.Write(&b, width) // a Builder takes all
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// noteOrLine returns the note of a task, or else what it wrote last and how long ago.
+func noteOrLine(s *proto.JobStatus, k *proto.TaskStatus, now time.Time) string {
+	if k.Why == "" && k.Line != "" && k.State == proto.TaskState_TASK_STATE_RUNNING {
+		return age(k.LineAtUnixMs, now) + ": " + k.Line
+	}
+	return note(s, k)
 }
 
 // incidents returns the losses of the selected task, the last ones.

@@ -18,6 +18,9 @@ func TestTopScreen(t *testing.T) {
 			Why: "a note that is longer than the line", Attempt: 1,
 		})
 	}
+	s.Tasks[0].Why, s.Tasks[0].Line, s.Tasks[0].LineAtUnixMs = "", "step 7", 58000
+	s.Tasks[0].CpuCores, s.Tasks[0].Vcores, s.Tasks[0].RssBytes, s.Tasks[0].MemoryLimitBytes = 1.5, 2, 1<<20, 500<<20
+	s.Step, s.TotalSteps, s.StepsPerSecond = 7, 27, 2
 	s.Incidents = []*proto.Incident{{Task: "worker-3", Cause: "its node was lost", AtUnixMs: 2000, RecoveredUnixMs: 3000, RecoveredAfterMs: 1000}}
 	v := &topView{status: s, order: "name"}
 	show := func(want ...string) {
@@ -35,7 +38,7 @@ func TestTopScreen(t *testing.T) {
 			}
 		}
 	}
-	show("mnist", "running 1m0s | step 7", "worker 40/40", "   worker-0 ")
+	show("mnist", "running 1m0s | step 7/27, 2/s, 10s left", "worker 40/40", "   worker-0 ", "1.5/2  1.0/500 MiB", "3s: step 7")
 	v.press("m")
 	show("   worker-39 ")
 	v.press("m")

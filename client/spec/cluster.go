@@ -54,6 +54,9 @@ func reservation(p *string) kind {
 	return k
 }
 
+// nothing leaves what the user wrote as it is.
+func nothing(word string) string { return word }
+
 // words is a list of texts, separated by commas in flags, without repetitions. normal makes
 // what the user wrote what is kept.
 func words(p *[]string, placeholder string, normal func(string) string, check func(string) error) kind {
@@ -78,6 +81,9 @@ func words(p *[]string, placeholder string, normal func(string) string, check fu
 		decode: func(n *yaml.Node) error { return eachItem(n, "the list", add) },
 		encode: func() any { return slices.Clone(*p) },
 		check: func() error {
+			if check == nil {
+				return nil
+			}
 			for _, word := range *p {
 				if err := check(word); err != nil {
 					return err

@@ -180,7 +180,7 @@ func TestBadInput(t *testing.T) {
 		{"no tasks", []string{"true"}, []string{"no tasks", "--worker"}},
 		{"no command", ok, []string{"worker", "no command", "--"}},
 		{"only services", []string{"--ps", "2", "true"}, []string{"never end", "--worker"}},
-		{"framework", append(ok, "--framework", "mxnet", "true"), []string{"mxnet", "tensorflow"}},
+		{"framework", append(ok, "--framework", "theano", "true"), []string{"theano", "tensorflow"}},
 		{"tf1 elsewhere", append(ok, "--framework", "pytorch", "--tf1", "true"), []string{"--tf1", "pytorch"}},
 		{"memory", append(ok, "--worker-memory", "lots", "true"), []string{"--worker-memory lots", "512m"}},
 		{"no memory", append(ok, "--worker-memory", "0", "true"), []string{"--worker-memory"}},

@@ -48,6 +48,10 @@ var jobOptions = []option[Draft]{
 		doc:  "the label of the nodes (YARN's partition) on which the job runs, its application master included: [clusters.md](clusters.md#node-labels). Default: that of the queue",
 		kind: func(d *Draft) kind { return nodeLabel(&d.Job.NodeLabel) },
 	}, {
+		name: "avoid-node", group: groupCluster, clusterOnly: true, help: "hosts on which no task may be",
+		doc:  "hosts, as YARN names them, on which no task may be; the application master may",
+		kind: func(d *Draft) kind { return words(&d.Job.AvoidNodes, "HOST,...", nothing, nil) },
+	}, {
 		name: "tags", group: groupCluster, clusterOnly: true, help: "YARN's tags, to find the job by",
 		doc:  "words by which YARN's users find the job (`yarn application -list -appTags`), in lower case",
 		kind: func(d *Draft) kind { return words(&d.Job.Tags, "TAG,...", strings.ToLower, checkTag) },
@@ -239,6 +243,10 @@ var roleOptions = []option[proto.RoleSpec]{
 		name: "node-label", group: groupRoles, clusterOnly: true, help: "the nodes' label for a role",
 		doc:  "the label of the nodes for the role. Default: that of the job",
 		kind: func(r *proto.RoleSpec) kind { return nodeLabel(&r.NodeLabel) },
+	}, {
+		name: "spread", group: groupRoles, clusterOnly: true, help: "put each task of a role on a node of its own",
+		doc:  "no two tasks of the role are on one node, so that no node takes several with it: [clusters.md](clusters.md#nodes)",
+		kind: func(r *proto.RoleSpec) kind { return boolean(&r.Spread) },
 	}, {
 		name: "processes", group: groupRoles, help: "processes of a task (pytorch: default one a GPU)",
 		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch` and `xgboost` one for each GPU, else 1",

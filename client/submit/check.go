@@ -97,6 +97,9 @@ func NewApplication(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec
 		if err := p.checkLabels(spec); err != nil {
 			return usage(err)
 		}
+		if err := p.checkNodes(spec); err != nil {
+			return usage(err)
+		}
 		return usage(checks.each(p.fit))
 	})
 	return id, g.Wait()

@@ -18,12 +18,13 @@ type places struct {
 	nodes      []yarn.Node
 	partitions []yarn.Partition
 	queue      yarn.Queue
-	hasQueue   bool // else nothing is known of the queue
+	hasQueue   bool     // else nothing is known of the queue
+	avoid      []string // hosts
 }
 
 // lookUpPlaces asks the ResourceManager.
 func lookUpPlaces(ctx context.Context, rm *yarn.Client, spec *proto.JobSpec) (places, error) {
-	var p places
+	p := places{avoid: spec.AvoidNodes}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { p.nodes, err = rm.Nodes(ctx); return err })
 	g.Go(func() (err error) { p.partitions, err = rm.Partitions(ctx); return err })
@@ -79,6 +80,32 @@ func (p places) checkLabel(flag, label string) error {
 	return nil
 }
 
+// checkNodes returns an error if the job names a node that the cluster does not have, or
+// spreads a role over more nodes than there are.
+func (p places) checkNodes(spec *proto.JobSpec) error {
+	for _, host := range p.avoid {
+		if !slices.ContainsFunc(p.nodes, func(n yarn.Node) bool { return n.ID.Host == host }) {
+			var known []string
+			for _, n := range p.nodes[:min(len(p.nodes), 8)] {
+				known = append(known, n.ID.Host)
+			}
+			return fmt.Errorf("--avoid-node names %s, and the ResourceManager knows no such node: name nodes as it does (yarn node -list -all), as in %s", host, strings.Join(known, ", "))
+		}
+	}
+	for _, r := range spec.Roles {
+		there := 0
+		for _, n := range p.nodes {
+			if p.takes(n, cmp.Or(r.NodeLabel, spec.NodeLabel)) {
+				there++
+			}
+		}
+		if need := int(cmp.Or(r.Min, r.Count)); r.Spread && there > 0 && need > there {
+			return fmt.Errorf("the %d tasks of the role %s are to be on different nodes (--%s-spread), and the job may use %d: leave it out, or ask for fewer tasks", need, r.Name, r.Name, there)
+		}
+	}
+	return nil
+}
+
 // usable says which node labels the queue may use.
 func (p places) usable() string {
 	list := p.queue.Usable(p.partitions)
@@ -93,7 +120,7 @@ func (p places) takes(n yarn.Node, label string) bool {
 	if label == "" && p.hasQueue {
 		label = p.queue.DefaultLabel
 	}
-	return yarn.Takes(p.partitions, n.Label, label)
+	return yarn.Takes(p.partitions, n.Label, label) && !slices.Contains(p.avoid, n.ID.Host)
 }
 
 // fit returns an error if a role fits no running node of its partition. Without any running

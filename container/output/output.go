@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,8 +42,9 @@ type Output struct {
 	partial []byte // the line that is not finished
 	// rewritten says that the unfinished line is written over and over.
 	rewritten bool
-	pending   copied // for the store
-	lost      int64  // bytes that were dropped since it did not keep up
+	written   time.Time // when the last line was written that is not empty
+	pending   copied    // for the store
+	lost      int64     // bytes that were dropped since it did not keep up
 	marker    logtimes.Marker
 }
 
@@ -102,6 +104,9 @@ func (o *Output) take(at time.Time, b []byte) {
 	}
 	o.pending.text = append(o.pending.text, b...)
 	o.lost += o.pending.limit()
+	if len(bytes.TrimSpace(b)) > 0 {
+		o.written = at
+	}
 	for {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
@@ -163,6 +168,35 @@ func (o *Output) TakeScalars() []tasklog.Scalar {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.scalars.Take()
+}
+
+// TotalSteps returns how many steps the output says that the program makes; 0 if it does not
+// say.
+func (o *Output) TotalSteps() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.steps.Total()
+}
+
+// lineWidth bounds the bytes of the last line.
+const lineWidth = 160
+
+// LastLine returns the last line that is not empty, in plain text and cut to 160 bytes, and
+// when it was written; an empty text if there is none.
+func (o *Output) LastLine() (text string, at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if text = tasklog.Plain(strings.ToValidUTF8(string(o.partial), "\uFFFD")); text == "" {
+		for _, line := range slices.Backward(o.lines) {
+			if text = tasklog.Plain(line); text != "" {
+				break
+			}
+		}
+	}
+	if len(text) > lineWidth {
+		text = strings.ToValidUTF8(text[:lineWidth-len("…")], "") + "…"
+	}
+	return text, o.written
 }
 
 // OtherProgress changes while the output shows progress that is no step.

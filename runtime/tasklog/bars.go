@@ -55,6 +55,8 @@ type bars struct {
 	header   int64 // the epoch of the last header, from 0, until its bar is full; -1: none
 	zero     bool  // epochs of titles with a total begin with 0
 	total    int64 // of the bar of all steps; 0: it is not known
+	all      int64 // steps that the training has, as the last bar of it says; 0: it does not
+	of       int64 // epochs that the last header says there are; 0: it does not
 	untitled []bar // in the order in which they came
 	another  string
 }
@@ -75,13 +77,13 @@ func (b *bars) read(text string) (kind barKind, step int64) {
 		return b.readTqdm(text)
 	}
 	if m := bracketed.FindStringSubmatch(text); m != nil {
-		return b.inEpoch(number(m[1]), number(m[2]), number(m[3]), m[0])
+		return b.inEpoch(number(m[1]), 0, number(m[2]), number(m[3]), m[0])
 	}
 	if m := epochAndOf.FindStringSubmatch(text); m != nil {
-		return b.inEpoch(b.fromZero(number(m[1])), number(m[3]), number(m[4]), m[0])
+		return b.inEpoch(b.fromZero(number(m[1])), number(m[2]), number(m[3]), number(m[4]), m[0])
 	}
 	if m := epochHeader.FindStringSubmatch(text); m != nil {
-		b.header = b.fromZero(number(m[1]))
+		b.header, b.of = b.fromZero(number(m[1])), number(m[2])
 		return noBar, 0
 	}
 	if m := kerasBar.FindStringSubmatch(text); m != nil {
@@ -102,14 +104,15 @@ func (b *bars) readTqdm(text string) (barKind, int64) {
 	title, n, total := m[1], number(m[2]), number(m[3])
 	text = title + m[2] + "/" + m[3]
 	if e := tqdmEpoch.FindStringSubmatch(title); e != nil {
-		epoch := number(e[1])
+		epoch, of := number(e[1]), int64(0)
 		if e[2] != "" {
-			epoch = b.fromZero(epoch)
+			epoch, of = b.fromZero(epoch), number(e[2])
 		}
-		return b.inEpoch(epoch, n, total, text)
+		return b.inEpoch(epoch, of, n, total, text)
 	}
 	switch {
 	case title == "Steps" || title == "" && total == b.total:
+		b.all = max(0, total)
 		return trainingBar, n
 	case title == "" && b.header >= 0:
 		return b.underHeader(n, total, text)
@@ -169,15 +172,21 @@ func (b *bars) underHeader(n, total int64, text string) (barKind, int64) {
 	case total < 0 && b.header == 0: // Keras does not know it in the first epoch
 		return trainingBar, n
 	}
-	kind, step := b.inEpoch(b.header, n, total, text)
+	kind, step := b.inEpoch(b.header, b.of, n, total, text)
 	if n == total {
 		b.header = -1 // what follows is another's
 	}
 	return kind, step
 }
 
-func (b *bars) inEpoch(epoch, n, total int64, text string) (barKind, int64) {
+// inEpoch is a bar at n of total in an epoch, counted from 0, of as many as of says; 0: it
+// does not say.
+func (b *bars) inEpoch(epoch, of, n, total int64, text string) (barKind, int64) {
 	if step, ok := b.epochs.step(epoch, n, total); ok {
+		b.all = 0
+		if !b.zero { // else the last epoch may have that number, or the one before
+			b.all = b.epochs.all(of)
+		}
 		return trainingBar, step
 	}
 	return b.other(text), 0
@@ -214,6 +223,15 @@ func (e *epochs) step(epoch, n, total int64) (int64, bool) {
 		e.epoch, e.total = epoch, total
 	}
 	return e.before + n, true
+}
+
+// all returns the steps of so many epochs, those that are to come as long as the present one;
+// 0 if it has more than them.
+func (e *epochs) all(of int64) int64 {
+	if of <= e.epoch || of > mostSteps/e.total {
+		return 0
+	}
+	return e.before + (of-e.epoch)*e.total
 }
 
 // number parses digits; -1 if they are no number, or one that is too large.

@@ -42,6 +42,7 @@ type StepFinder struct {
 	said      int64 // the last step in a line that names it
 	sayings   int   // how often that has changed
 	otherBars int64 // how often bars that show no step have moved
+	total     int64 // steps that the program makes, as it said with the last step; 0: it did not
 }
 
 // NewStepFinder makes one from JobSpec.progress; nil, which finds nothing, for
@@ -71,7 +72,11 @@ func (f *StepFinder) In(line string) (step int64, found bool) {
 		return 0, false
 	}
 	if f.bars == nil {
-		return f.named(line)
+		step, total, found := f.named(line)
+		if found {
+			f.total = total
+		}
+		return step, found
 	}
 	texts := strings.Split(line, "\r")
 	for _, text := range texts[max(0, len(texts)-mostOver):] {
@@ -100,11 +105,21 @@ func (f *StepFinder) OtherBars() int64 {
 	return f.otherBars
 }
 
+// Total returns how many steps the program makes in all, where it has said so with the last
+// step that was found: as in "step 12/500" or "step 12 of 500", or by a bar of all steps, or
+// by one of an epoch under a title with the number of epochs. 0 if it has not.
+func (f *StepFinder) Total() int64 {
+	if f == nil {
+		return 0
+	}
+	return f.total
+}
+
 // text looks at one text; finished: it will not grow any more.
 func (f *StepFinder) text(text string, finished bool) (int64, bool) {
 	switch kind, n := f.bars.read(text); {
 	case kind == trainingBar && f.sayings < 2 && n > f.ofBars:
-		f.ofBars = n
+		f.ofBars, f.total = n, f.bars.all
 		return n, true
 	case kind == anotherBar, kind == trainingBar && n != f.ofBars && f.bars.other(strconv.FormatInt(n, 10)) == anotherBar:
 		f.otherBars++
@@ -112,7 +127,7 @@ func (f *StepFinder) text(text string, finished bool) (int64, bool) {
 	case kind == trainingBar || !finished || strings.Contains(text, "%|"):
 		return 0, false
 	}
-	n, ok := f.named(text)
+	n, total, ok := f.named(text)
 	if !ok {
 		return 0, false
 	}
@@ -120,21 +135,37 @@ func (f *StepFinder) text(text string, finished bool) (int64, bool) {
 		f.said = n
 		f.sayings++
 	}
-	return n, f.ofBars < 0 || f.sayings >= 2
+	if f.ofBars >= 0 && f.sayings < 2 {
+		return n, false
+	}
+	f.total = total
+	return n, true
 }
 
-// named returns the last step that a text names. No part of 12% or 12.5 is a step.
-func (f *StepFinder) named(text string) (step int64, found bool) {
+// named returns the last step that a text names, and of how many it says that to be. No part
+// of 12% or 12.5 is a step.
+func (f *StepFinder) named(text string) (step, total int64, found bool) {
 	for _, at := range f.re.FindAllStringSubmatchIndex(text, -1) {
 		if at[2] < 0 || f.bars != nil && notWhole.MatchString(text[at[3]:]) {
 			continue
 		}
 		if n, err := strconv.ParseInt(text[at[2]:at[3]], 10, 64); err == nil && n <= mostSteps {
-			step, found = n, true
+			step, total, found = n, 0, true
+			// In an epoch, it is that of the epoch.
+			rest := text[at[3]:]
+			if m := ofTotal.FindStringSubmatchIndex(rest); m != nil && !notWhole.MatchString(rest[m[1]:]) && !epochWord.MatchString(text) {
+				total = max(0, number(rest[m[2]:m[3]]))
+			}
 		}
 	}
-	return step, found
+	return step, total, found
 }
+
+// ofTotal matches what follows the digits of a step of so many.
+var ofTotal = regexp.MustCompile(`^(?:\s*/\s*|\s+of\s+)(\d+)`)
+
+// epochWord matches the word in a text that tells of an epoch.
+var epochWord = regexp.MustCompile(`(?i)epoch`)
 
 // notWhole matches what follows the digits of a number that is no count.
 var notWhole = regexp.MustCompile(`^(?:%|\.\d)`)

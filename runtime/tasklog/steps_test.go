@@ -141,6 +141,44 @@ func TestStepsOfBars(t *testing.T) {
 	}
 }
 
+// TestTotals: how many steps a program makes is what it says, and nothing else.
+func TestTotals(t *testing.T) {
+	for output, want := range map[string]int64{
+		"step 12/500": 500, "step 12 of 500, loss 0.3": 500, "step: 12 / 500": 500, "step 12": 0, "step 12/500\nstep 13": 0,
+		"epoch 3, step 12/500":                               0, // of the epoch
+		"step 12/500.5":                                      0,
+		"Epoch [2/3], Step [100/600], Loss: 0.2":             1800,
+		"Epoch 0/3 Iter 1/10":                                0, // there may be 3, or 4
+		"Epoch: [2][1/5]\tTime  0.351":                       0,
+		"Epoch 2:  50%|#   | 5/10 [00:01<00:01,  5.0it/s]":   0,
+		"Epoch 1/2\n 50%|#   | 5/10 [00:01<00:01,  5.0it/s]": 20,
+		"  Total optimization steps = 1,200\n  1%|   | 6/1200 [00:01<00:01,  5.0it/s]":          1200,
+		"Steps:  12%|#   | 50/400 [00:01<00:01,  5.0it/s, lr=0.0001]":                           400,
+		"Steps:  12%|#   | 50/400 [00:01<00:01,  5.0it/s, lr=0.0001]\nstep 50/600\nstep 51/600": 600,
+	} {
+		f := usual()
+		steps(t, f, output, true)
+		if f.Total() != want {
+			t.Errorf("of %q: %d, want %d", output, f.Total(), want)
+		}
+	}
+	f := tasklog.NewStepFinder(`iteration (\d+)`)
+	if f.In("iteration 12/500"); f.Total() != 500 {
+		t.Errorf("%d steps in all", f.Total())
+	}
+	for file, want := range map[string]int64{"huggingface": 60, "keras": 60, "lightning": 0} {
+		b, err := os.ReadFile(filepath.Join("testdata", "progress", file+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := usual()
+		steps(t, f, string(b), true)
+		if f.Total() != want {
+			t.Errorf("%s: %d steps in all, want %d", file, f.Total(), want)
+		}
+	}
+}
+
 // TestOtherBars: one that stands still does not move, whatever its clock says.
 func TestOtherBars(t *testing.T) {
 	f := usual()

@@ -27,7 +27,8 @@ type Caller struct {
 	Env     []string // more environment
 }
 
-func (c Caller) command(ctx context.Context, args ...string) *exec.Cmd {
+// Command returns a process of yarn-submit, not yet started.
+func (c Caller) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.Submit, args...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), "HOLDFAST_HOME="+c.Home)
@@ -45,7 +46,7 @@ func (c Caller) command(ctx context.Context, args ...string) *exec.Cmd {
 func (c Caller) Call(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	cmd := c.command(ctx, args...)
+	cmd := c.Command(ctx, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -84,7 +85,7 @@ func (c Caller) Status(ctx context.Context, job string) (*proto.JobStatus, error
 // Follow sends what a task prints, line by line as it comes, until the job or
 // ctx ends; then the channel is closed.
 func (c Caller) Follow(ctx context.Context, job, task string) (<-chan string, error) {
-	cmd := c.command(ctx, "logs", "--follow", "--output", "json", job, task)
+	cmd := c.Command(ctx, "logs", "--follow", "--output", "json", job, task)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (c Caller) Follow(ctx context.Context, job, task string) (<-chan string, er
 // UI serves the pages of all jobs until stop is called, and returns the address to open.
 func (c Caller) UI(ctx context.Context, args ...string) (address string, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := c.command(ctx, append([]string{"ui", "--output", "json"}, args...)...)
+	cmd := c.Command(ctx, append([]string{"ui", "--output", "json"}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -1,11 +1,12 @@
 // Package bench measures Holdfast beside others, on the same test cluster in the
 // same minutes: a job's start beside Hadoop's own DistributedShell, its recovery
-// beside skein's, both beside what YARN takes at the least (command bare), files
-// beside FsShell and the Go client colinmarc/hdfs. An application master with very
-// many tasks is measured by package scale, what losses cost training by package
-// faults. Measurements that are compared alternate, so that a machine that gets
-// busier is busier for both, and each pair gives a ratio; what is reported is the
-// median and the range, and how busy the machine was.
+// beside skein's, both beside what YARN takes at the least (command bare), the
+// commands that show jobs beside Hadoop's, files beside FsShell and the Go client
+// colinmarc/hdfs. An application master with very many tasks is measured by package
+// scale, what losses cost training by package faults. Measurements that are compared
+// alternate, so that a machine that gets busier is busier for both, and each pair
+// gives a ratio; what is reported is the median and the range, and how busy the
+// machine was.
 //
 // How long a job takes to start is told by the tasks themselves: they are a
 // script that writes the time into a file as its first act. Files are written
@@ -108,6 +109,7 @@ func (b *bench) measurements() []measurement {
 	return []measurement{
 		{"start4", onYARN, func(ctx context.Context) error { return b.start(ctx, 4, 0.25) }},
 		{"start16", onYARN, func(ctx context.Context) error { return b.start(ctx, 16, 0.25) }},
+		{"commands", onYARN, b.commands},
 		{"inplace", onYARN, b.inPlace},
 		{"spare", onYARN, b.spared},
 		{"recover", onYARN, b.replaced},

@@ -75,6 +75,9 @@ func TestPages(t *testing.T) {
 	b.do(prefer("light"), chromedp.EmulateViewport(390, 844))
 	b.until("the page to fit a phone", `document.documentElement.scrollWidth <= 390`)
 	b.picture("job-phone")
+	b.waitFor("#rows", "loss: 0.") // what a task said last
+	b.until("the tasks to be in view", `(document.getElementById("tasks").scrollIntoView(), true)`)
+	b.picture("tasks-phone")
 	b.do(chromedp.EmulateViewport(1280, 900))
 
 	// A log is followed.

@@ -220,3 +220,41 @@ func TestHowAJobIsFound(t *testing.T) {
 		}
 	}
 }
+
+// TestSpread: the tasks of a role are on different nodes, after a loss too, and none is on a
+// node that the user has ruled out. What cannot be is refused, or said.
+func TestSpread(t *testing.T) {
+	daemons.enter(t)
+	w := where{partitioned(t)}
+	j := w.sleepers(t, "--node-label", exclusiveLabel, "--worker", "2", "--worker-memory", "256m", "--worker-spread", "--role", "reader=3", "--reader-memory", "256m", "--avoid-node", spotNode)
+	s := j.until(long, "all to run", running)
+	apart := func(s *proto.JobStatus) bool {
+		n := nodesOf(s, "worker")
+		return len(n) == 2 && n[0] != n[1] && allOn(n, gpuNode1, gpuNode2)
+	}
+	if !apart(s) {
+		t.Errorf("workers are on %v", nodesOf(s, "worker"))
+	}
+	j.killContainer("worker-1")
+	j.back(long, "worker-1")
+	if s = j.status(); !apart(s) {
+		t.Errorf("after a loss, workers are on %v", nodesOf(s, "worker"))
+	}
+	j.kill()
+
+	j = w.sleepers(t, "--worker", "3", "--worker-memory", "512m", "--avoid-node", spotNode+","+gpuNode1)
+	if s = j.until(long, "all to run", running); !allOn(nodesOf(s, "worker"), plainNode) {
+		t.Errorf("workers are on %v, and %s is ruled out", nodesOf(s, "worker"), spotNode)
+	}
+	j.kill()
+
+	for _, x := range []struct{ args, want string }{
+		{"--node-label gpu --worker-spread", "to be on different nodes (--worker-spread), and the job may use 2"},
+		{"--avoid-node nowhere", "knows no such node"},
+	} {
+		_, errs, code := w.call(t.Context(), "", append(append([]string{"run", "--detach", "--worker", "3"}, strings.Fields(x.args)...), "--", "true")...)
+		if code != client.ExitUsage || !strings.Contains(errs, x.want) {
+			t.Errorf("%s ended with %d and does not say %q: %s", x.args, code, x.want, errs)
+		}
+	}
+}

@@ -839,6 +839,20 @@ var recoveryRules = []rule{
 		pkg:     "am/yarn", test: "TestTableKeepsToPartitions",
 	},
 	{
+		promise: "no two tasks of a role that is spread are on one node",
+		file:    "am/yarn/table.go",
+		old:     `	fit := func(a core.Ask) bool { return !t.crowded(a, host) }`,
+		new:     `	fit := func(a core.Ask) bool { return true }`,
+		pkg:     "am/yarn", test: "TestTableSpreadsARole",
+	},
+	{
+		promise: "a spread role's next container is asked for apart from the others",
+		file:    "am/core/containers.go",
+		old:     `Avoid: j.avoid(), Apart: j.apart(t),`,
+		new:     `Avoid: j.avoid(),`,
+		pkg:     "am/core", test: "TestASpreadRoleIsKeptApart",
+	},
+	{
 		promise: "nobody is told that no node has room before nodes were asked",
 		file:    "internal/hadoop/yarn/words.go",
 		old:     ` && age < PlacingTime:`,

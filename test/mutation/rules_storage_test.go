@@ -85,8 +85,8 @@ var storageRules = []rule{
 	{
 		promise: "files of one save that are of no known format are one checkpoint, which prune does not take apart",
 		file:    "hdfsckpt/formats/formats.go",
-		old:     `deepSpeed{}, directory{}, huggingFace{}`,
-		new:     `deepSpeed{}, huggingFace{}`,
+		old:     `deepSpeed{}, ray{}, directory{}, huggingFace{}`,
+		new:     `deepSpeed{}, ray{}, huggingFace{}`,
 		pkg:     "hdfsckpt", test: "TestFilesThatBelongTogether",
 	},
 	{
@@ -135,8 +135,8 @@ var storageRules = []rule{
 	{
 		promise: "ckpt get copies all files of a directory of no known format",
 		file:    "hdfsckpt/formats/formats.go",
-		old:     `deepSpeed{}, directory{}, huggingFace{}`,
-		new:     `deepSpeed{}, huggingFace{}`,
+		old:     `deepSpeed{}, ray{}, directory{}, huggingFace{}`,
+		new:     `deepSpeed{}, ray{}, huggingFace{}`,
 		pkg:     "cmd/yarn-submit", test: "TestNotUnderstood",
 	},
 	{
@@ -288,6 +288,13 @@ var storageRules = []rule{
 		old:     `InPlace: true, `,
 		new:     ``,
 		pkg:     "hdfsckpt", test: "TestReplacedIsRetained/local",
+	},
+	{
+		promise: "what Ray Train has not listed is not complete",
+		file:    "hdfsckpt/formats/ray.go",
+		old:     `			case complete:`,
+		new:     `			case complete || listed != nil:`,
+		pkg:     "hdfsckpt", test: "TestRayCheckpoints",
 	},
 	{
 		promise: "a model of XGBoost whose end is missing is torn",

@@ -15,6 +15,7 @@ func TestLongTensorFlowVersions(t *testing.T) { runAll(t, "tensorflow-versions")
 func TestLongTorchPrograms(t *testing.T)      { runAll(t, "torch") }
 func TestLongBoostingPrograms(t *testing.T)   { runAll(t, "boosting") }
 func TestLongJAXPrograms(t *testing.T)        { runAll(t, "jax") }
+func TestLongRayPrograms(t *testing.T)        { runAll(t, "ray") }
 
 func runAll(t *testing.T, family string) {
 	chosen, unknown := programs.Select([]string{family})

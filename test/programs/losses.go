@@ -174,9 +174,11 @@ func (j *job) finish(ctx context.Context, result *Result) error {
 	if err != nil {
 		return err
 	}
-	known := 0
+	known, torn := 0, 0
 	for _, c := range all {
 		switch {
+		case c.State == "torn" && torn < len(losses): // a loss struck its save; it stays until a job starts
+			torn++
 		case c.Aside != "" || c.Retained && c.Complete: // one may be saved over before it is sealed
 		case c.Kind != j.p.Format:
 			result.fail(checkpointsKnown, fmt.Errorf("%s is taken for one of %s", c.Name, c.Kind))

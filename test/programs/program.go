@@ -46,6 +46,7 @@ var step = regexp.MustCompile(`\bstep (\d+) loss`)
 var Families = map[string][]Program{
 	"boosting":            boostingPrograms,
 	"jax":                 jaxPrograms,
+	"ray":                 rayPrograms,
 	"tensorflow-versions": tensorflowVersions,
 	"tensorflow":          tensorflowPrograms,
 	"torch":               torchPrograms,

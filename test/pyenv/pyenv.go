@@ -50,6 +50,11 @@ var ray = Environment{Requirements: []string{"ray[train]==2.60.0", "numpy==2.4.6
 // Ray returns a Python interpreter that has Ray with Ray Train.
 func Ray(ctx context.Context) (python string, err error) { return ray.Make(ctx) }
 
+var mxnet = Environment{Python: "3.8", Requirements: []string{"mxnet==1.9.1", "numpy==1.23.5"}}
+
+// MXNet returns a Python interpreter that has MXNet.
+func MXNet(ctx context.Context) (python string, err error) { return mxnet.Make(ctx) }
+
 // skein imports distutils, which Python 3.12 and later have from setuptools only,
 // and names no versions.
 var skein = Environment{Requirements: []string{"skein==0.8.2", "setuptools==80.9.0", "grpcio==1.85.1", "protobuf==7.36.2", "cryptography==50.0.2"}}

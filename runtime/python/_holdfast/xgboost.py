@@ -38,6 +38,7 @@ def _find_the_job(collective):
     def find_and_init(**args):
         if not _for_the_job(args):
             return init(**args)
+        group.enter()
         for name, value in (
             ("dmlc_tracker_uri", os.environ["DMLC_TRACKER_URI"]),
             ("dmlc_tracker_port", int(os.environ["DMLC_TRACKER_PORT"])),
@@ -86,6 +87,15 @@ class _Group:
 
     def __init__(self):
         self._tracker = None
+        self._entered = False
+
+    def enter(self):
+        if self._entered:
+            raise RuntimeError(
+                "this process enters the group of the job's ranks a second time, and XGBoost's tracker serves one group only, so it would wait for ever: "
+                "put one CommunicatorContext around all that the ranks do together, or let the script start a tracker of its own for each"
+            )
+        self._entered = True
 
     def start_tracker(self):
         from xgboost.tracker import RabitTracker

@@ -1,0 +1,30 @@
+package core_test
+
+import (
+	"slices"
+	"testing"
+
+	"holdfast/am/core"
+)
+
+// TestASpreadRoleIsKeptApart: a request for a task names the containers of the role's other
+// tasks.
+func TestASpreadRoleIsKeptApart(t *testing.T) {
+	roles := psAndWorkers(2, 1)
+	roles[0].Spread = true
+	p := playWith(t, roles, 3, 0, core.Limits{})
+	p.step(core.Begin{})
+	ps := map[string]string{}
+	for _, name := range []string{"ps-0", "ps-1"} {
+		ps[name] = p.named(name).Container
+	}
+	var asks []core.Ask
+	for _, a := range p.job.Step(p.now, core.ContainerEnded{Container: ps["ps-0"], Cause: core.CauseKilled, Diagnostics: "killed"}) {
+		if a, ok := a.(core.Ask); ok {
+			asks = append(asks, a)
+		}
+	}
+	if len(asks) != 1 || asks[0].Task != "ps-0" || !slices.Equal(asks[0].Apart, []string{ps["ps-1"]}) {
+		t.Errorf("asked for %+v, want it apart from %s", asks, ps["ps-1"])
+	}
+}

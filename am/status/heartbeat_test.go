@@ -1,0 +1,29 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"holdfast/am/status/samples"
+	"holdfast/proto"
+)
+
+// TestHeartbeat: the status has the most memory that a task ever used, its last line also
+// after its process has ended, and how many steps the program says it makes.
+func TestHeartbeat(t *testing.T) {
+	task := &proto.TaskStatus{Task: "w-0"}
+	s := New(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, Tasks: []*proto.TaskStatus{task}}, samples.New("", time.Now(), nil), nil, 0)
+	s.hosted = map[string]*proto.TaskStatus{"c": task}
+	before := time.Now().UnixMilli()
+	s.Heartbeat("c", &proto.Heartbeat{RssBytes: 700, Line: "step 5/40", LineAgeMs: 2000, Step: 5, TotalSteps: 40})
+	s.Heartbeat("c", &proto.Heartbeat{RssBytes: 300})
+	if task.RssBytes != 300 || task.MemoryPeakBytes != 700 {
+		t.Errorf("%d bytes, %d at the most", task.RssBytes, task.MemoryPeakBytes)
+	}
+	if age := time.Now().UnixMilli() - task.LineAtUnixMs; task.Line != "step 5/40" || age < 2000 || task.LineAtUnixMs < before-2000 {
+		t.Errorf("the last line is %q, %d ms old", task.Line, age)
+	}
+	if s.status.Step != 5 || s.status.TotalSteps != 40 {
+		t.Errorf("step %d of %d", s.status.Step, s.status.TotalSteps)
+	}
+}
