@@ -20,8 +20,8 @@ func (j *Job) apart(t *task) []string {
 	return list
 }
 
-// crowded reports whether a node has another task of a role that is spread.
-func (j *Job) crowded(t *task, node string) bool {
+// occupied reports whether a node has another task of a role that is spread.
+func (j *Job) occupied(t *task, node string) bool {
 	return t.role.Spread && j.any(func(o *task) bool {
 		return o != t && o.role == t.role && o.loc.container != "" && o.loc.node == node
 	})

@@ -18,7 +18,7 @@ type clusterView struct {
 	hasRoom  bool
 	avoided  map[string]bool
 	place    placement
-	crowded  func(a core.Ask, host string) bool // table.crowded; nil: no role is spread
+	occupied  func(a core.Ask, host string) bool // table.occupied; nil: no role is spread
 	held     int64                              // MB of the job's containers
 }
 
@@ -102,8 +102,8 @@ func why(a core.Ask, need int64, v clusterView) string {
 			queueName(v), queueUse(v, label), availableMB(v.headroom), inPartition(of), a.Role, r,
 			until("others in the queue end", need, queueMaxMB(v, label), "the queue may ever have: ask for less, or name another queue with --queue"))
 	}
-	if v.crowded != nil && len(able) > 0 {
-		if able = slices.DeleteFunc(able, func(n hadoop.Node) bool { return v.crowded(a, n.ID.Host) }); len(able) == 0 {
+	if v.occupied != nil && len(able) > 0 {
+		if able = slices.DeleteFunc(able, func(n hadoop.Node) bool { return v.occupied(a, n.ID.Host) }); len(able) == 0 {
 			return fmt.Sprintf("each node%s has a task of %s already, whose tasks are to be on different ones (--%s-spread); it goes on when another node can take it", of, a.Role, a.Role)
 		}
 	}

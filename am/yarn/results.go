@@ -269,7 +269,7 @@ func (d *Driver) afterInspection(r inspection) {
 		return // refused asks have been reported already
 	}
 	r.view.headroom, r.view.hasRoom, r.view.avoided, r.view.place = s.headroom, s.hasRoom, s.table.avoided, s.table.place
-	r.view.crowded = s.table.crowded
+	r.view.occupied = s.table.occupied
 	for _, h := range s.held {
 		r.view.held += h.container.Resource.MemoryMB
 	}

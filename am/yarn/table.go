@@ -235,7 +235,7 @@ func (t *table) named(g *group) []hadoop.Node {
 	}
 	if g.role != "" {
 		list = slices.DeleteFunc(list, func(n hadoop.Node) bool {
-			return !slices.ContainsFunc(g.pending, func(a core.Ask) bool { return !t.crowded(a, n.ID.Host) })
+			return !slices.ContainsFunc(g.pending, func(a core.Ask) bool { return !t.occupied(a, n.ID.Host) })
 		})
 	}
 	if most := max(maxNamed, 2*len(g.pending)); len(list) > maxNamed && (g.role == "" || len(list) > most) {
@@ -308,9 +308,9 @@ func fit(r, free hadoop.Resource) int32 {
 	return int32(max(n, 0))
 }
 
-// crowded reports whether a node has a container with which the one for an ask must not
+// occupied reports whether a node has a container with which the one for an ask must not
 // share it.
-func (t *table) crowded(a core.Ask, host string) bool {
+func (t *table) occupied(a core.Ask, host string) bool {
 	return slices.ContainsFunc(a.Apart, func(c string) bool { return t.hostOf != nil && t.hostOf(c) == host })
 }
 
@@ -337,7 +337,7 @@ func (t *table) allocated(priority int32, host, container string) (core.Ask, boo
 	if len(g.pending) == 0 {
 		return core.Ask{}, false
 	}
-	fit := func(a core.Ask) bool { return !t.crowded(a, host) }
+	fit := func(a core.Ask) bool { return !t.occupied(a, host) }
 	k := slices.IndexFunc(g.pending, func(a core.Ask) bool { return fit(a) && !slices.Contains(a.Avoid, host) })
 	if k < 0 {
 		k = slices.IndexFunc(g.pending, fit)

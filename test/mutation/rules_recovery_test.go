@@ -841,7 +841,7 @@ var recoveryRules = []rule{
 	{
 		promise: "no two tasks of a role that is spread are on one node",
 		file:    "am/yarn/table.go",
-		old:     `	fit := func(a core.Ask) bool { return !t.crowded(a, host) }`,
+		old:     `	fit := func(a core.Ask) bool { return !t.occupied(a, host) }`,
 		new:     `	fit := func(a core.Ask) bool { return true }`,
 		pkg:     "am/yarn", test: "TestTableSpreadsARole",
 	},
