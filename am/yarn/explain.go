@@ -18,7 +18,7 @@ type clusterView struct {
 	hasRoom  bool
 	avoided  map[string]bool
 	place    placement
-	occupied  func(a core.Ask, host string) bool // table.occupied; nil: no role is spread
+	occupied func(a core.Ask, host string) bool // table.occupied; nil: no role is spread
 	held     int64                              // MB of the job's containers
 }
 
