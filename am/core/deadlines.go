@@ -64,9 +64,11 @@ func (j *Job) considerWork(next *earliest) {
 		if !j.gang.quorum.IsZero() {
 			next.consider(j.gang.quorum.Add(j.limits.QuorumWait))
 		}
-		for _, t := range j.tasks {
-			if t.elastic() && t.unreachable() {
-				next.after(j.now, j.leaveBehindAt(t))
+		if j.elastic {
+			for _, t := range j.tasks {
+				if t.elastic() && t.unreachable() {
+					next.after(j.now, j.leaveBehindAt(t))
+				}
 			}
 		}
 	}

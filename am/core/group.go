@@ -144,7 +144,7 @@ func (j *Job) describeGroup() string {
 // longer to expire than the others take to begin again. What runs there is fenced before
 // they do, and its task starts again once the lease has expired.
 func (j *Job) leaveBehind() {
-	if j.phase != assembling || !j.begun {
+	if j.phase != assembling || !j.begun || !j.elastic {
 		return
 	}
 	var gone []*task

@@ -34,6 +34,7 @@ type Job struct {
 	early        early            // failures of tasks that restart together
 	generation   int
 	begun        bool      // a task has been started, ever
+	elastic      bool      // there are tasks without which their group may do
 	absent       []int     // ordinals of the tasks that are parked
 	fixedWorld   bool      // the newest checkpoint can be read by as many ranks only as have saved it
 	justSealed   bool      // in this step
@@ -98,6 +99,7 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 			run: attempt{number: -1}, memoryMB: t.Role.MemoryMb, dirty: true}
 		j.tasks = append(j.tasks, own)
 		j.named[own.name] = own
+		j.elastic = j.elastic || own.elastic()
 		if own.service() {
 			j.services = append(j.services, own)
 		}

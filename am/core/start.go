@@ -64,10 +64,11 @@ func (j *Job) gangReady() bool {
 		j.giveUpStart()
 		return false
 	}
-	if !j.any(j.holdsUpGang) {
+	i := slices.IndexFunc(j.tasks, j.holdsUpGang)
+	if i < 0 {
 		return true
 	}
-	if !j.quorum() || j.any(func(t *task) bool { return j.holdsUpGang(t) && j.mustAwait(t) }) {
+	if r := j.tasks[i].role; least(r) >= r.Count || !j.quorum() || j.any(func(t *task) bool { return j.holdsUpGang(t) && j.mustAwait(t) }) {
 		j.gang.quorum = time.Time{}
 		return false
 	}

@@ -75,4 +75,7 @@ var allSlices = []slice{
 	{name: "scale", tests: []tests{
 		{"test/scale", []string{"TestLongManyTasks"}},
 	}},
+	{name: "rules-cluster", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRuleOfTheClusterHasATestThatFailsWithoutIt"}},
+	}},
 }

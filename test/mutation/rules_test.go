@@ -40,6 +40,7 @@ var ruleSets = map[string][]rule{
 	"bytes":    byteRules,
 	"HDFS":     hdfsRules,
 	"recovery": recoveryRules,
+	"cluster":  clusterRules,
 }
 
 // TestMutationsAreUpToDate: the code that each mutation replaces is there once.
