@@ -281,12 +281,15 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 		s.Line, s.LineAtUnixMs = "", 0 // it was the last one's
 	}
 	s.Task, s.Role, s.Index, s.State = t.Name, t.Role.Name, int32(t.Index), t.State
-	if t.Parked {
-		s.State = proto.TaskState_TASK_STATE_PARKED
-	}
 	s.Vcores, s.Gpus, s.MemoryLimitBytes = t.Role.Vcores, t.Role.Gpus, t.MemoryMB<<20
 	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
+	if t.Parked {
+		s.State, s.Why = proto.TaskState_TASK_STATE_PARKED, "the others work without it"
+		if t.Cause != core.CauseUnknown {
+			s.Why += ": " + t.Cause.String()
+		}
+	}
 	s.ExitCode, s.ExitSignal = nil, int32(t.Exit.Signal)
 	if t.Exit.Code != 0 || t.Exit.Signal != 0 {
 		code := int32(t.Exit.Code)

@@ -48,6 +48,16 @@ func TestElasticRanks(t *testing.T) {
 		t.Errorf("worker-0 is one of %d, and began at step %d; want %d, and at %d or later", world, from, n, before)
 	}
 	j.goesOn()
+	for _, i := range j.status().Incidents {
+		if i.Recovery != "the others go on without it" || i.ResumedStep == 0 {
+			t.Errorf("the loss of %s is not told as one that the others do without: %v", i.Task, i)
+		}
+	}
+	text, _, _ := w.call(t.Context(), "", "status", j.id)
+	t.Logf("status:\n%s", text)
+	if want := "the others work without it: container preempted"; !strings.Contains(text, "parked") || !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+		t.Errorf("status does not tell %q", want)
+	}
 	for _, k := range s.Tasks {
 		if k.Failures != 0 {
 			t.Errorf("%s has %d failures", k.Task, k.Failures)
