@@ -123,3 +123,47 @@ func (j *job) began(s *proto.JobStatus, name string) (world int, step int64) {
 	}
 	return world, step
 }
+
+// TestLongElasticRanksLoseANode: ranks go on without one whose node is lost before its lease
+// has expired.
+func TestLongElasticRanksLoseANode(t *testing.T) {
+	daemons.enter(t)
+	c := testcluster.ForTest(t, testcluster.Options{})
+	w := where{c}
+	python, err := pyenv.Torch(t.Context())
+	must(t, err)
+	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
+	must(t, err)
+	j := w.start(t, "", "--framework", "pytorch", "--worker", "2..3", "--worker-spread", "--worker-memory", "1g",
+		"--checkpoint", "./train_logs="+c.HDFS()+"/tests/"+t.Name(), "--files", script, "--", python, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
+	j.store = c.HDFS() + "/tests/" + t.Name()
+	defer func() {
+		if t.Failed() {
+			t.Logf("the job:\n%s", eventLog(j.status()))
+		}
+	}()
+	before := j.untilCheckpoint(long, 10)
+	gone := awayFromMaster(t, j.until(long, "all to run", running))
+	begin := time.Now()
+	must(t, c.KillNode(c.NodeManager(gone.Node)))
+	s := j.until(long, "the others to work", func(s *proto.JobStatus) bool {
+		return slices.Equal(parked(s), []string{gone.Task}) && working(s)
+	})
+	at := s.Step
+	s = j.until(long, "steps to be made without it", func(s *proto.JobStatus) bool { return s.Step > at && s.State == proto.JobState_JOB_STATE_RUNNING })
+	for _, i := range s.Incidents {
+		t.Logf("%s: %s, the others go on after %d ms, and make steps after %d ms", i.Task, i.Cause, i.RecoveredAfterMs, i.ProgressAfterMs)
+	}
+	t.Logf("steps are made without %s %s after its node was lost", gone.Task, time.Since(begin).Round(100*time.Millisecond))
+	for _, k := range s.Tasks {
+		if k.Task == gone.Task {
+			continue
+		}
+		if world, from := j.began(s, k.Task); world != 2 || from < before {
+			t.Errorf("%s is one of %d, and began at step %d; want 2, and at %d or later", k.Task, world, from, before)
+		}
+	}
+	if _, errs, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
+		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+}
