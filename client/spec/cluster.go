@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"regexp"
@@ -68,16 +67,7 @@ func words(p *[]string, placeholder string, normal func(string) string, check fu
 	}
 	return kind{
 		placeholder: placeholder, repeated: true,
-		set: func(text string) error {
-			list, err := csv.NewReader(strings.NewReader(text)).Read()
-			if err != nil {
-				return errors.New("write a list, separated by commas")
-			}
-			for _, word := range list {
-				_ = add(word) // it returns none
-			}
-			return nil
-		},
+		set:    func(text string) error { return eachWord(text, add) },
 		decode: func(n *yaml.Node) error { return eachItem(n, "the list", add) },
 		encode: func() any { return slices.Clone(*p) },
 		check: func() error {

@@ -110,18 +110,7 @@ func inputs(d *Draft, archive bool) kind {
 	}
 	return kind{
 		placeholder: placeholder, repeated: true,
-		set: func(text string) error {
-			list, err := csv.NewReader(strings.NewReader(text)).Read()
-			if err != nil {
-				return errors.New("write a list, separated by commas")
-			}
-			for _, s := range list {
-				if err := add(s); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		set:    func(text string) error { return eachWord(text, add) },
 		decode: func(n *yaml.Node) error { return eachItem(n, what, add) },
 		encode: func() any {
 			var list []string
@@ -276,4 +265,18 @@ func (d *Draft) setCheckpoint(c *proto.CheckpointSpec) {
 		}
 	}
 	d.Job.Checkpoints = append(d.Job.Checkpoints, c)
+}
+
+// eachWord calls add with each of the words in a list that commas separate, until it fails.
+func eachWord(text string, add func(string) error) error {
+	list, err := csv.NewReader(strings.NewReader(text)).Read()
+	if err != nil {
+		return errors.New("write a list, separated by commas")
+	}
+	for _, word := range list {
+		if err := add(word); err != nil {
+			return err
+		}
+	}
+	return nil
 }
