@@ -80,6 +80,9 @@
 //	services        tasks that hold what others work on, as parameter servers hold
 //	                the model
 //	together        of tasks: restarted with all others of their kind
+//	group           tasks that restart together; elastic: one that may do with fewer
+//	parked          of tasks: the generation that was formed last is without it; while
+//	                that runs, the task waits, or is ready, and does not start
 //	optional        of tasks: without influence on the job's outcome
 //	spare           a container with an agent and without a task
 //	stand-in        a spare for one task that has to leave its container, or whose

@@ -61,7 +61,7 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 			}
 		})
 		shown := cmp.Or(strings.Join(flags, ", "), "-")
-		if c.Name() == "run" {
+		if c.Name() == "run" || c.Name() == "rerun" {
 			shown = "[options.md](options.md)"
 		}
 		path := strings.TrimPrefix(c.Parent().CommandPath()+" "+c.Use, "yarn-submit ")
