@@ -95,6 +95,15 @@ func (j *Job) form() {
 			t.loss.since = time.Time{} // the job is not waiting for it
 		}
 	}
+	// What one of them has left, or may still save where nobody hears of it, is put right
+	// before any of them starts, also where that one has written nothing itself.
+	if len(j.fenced()) > 0 || j.any(func(t *task) bool { return t.elastic() && t.dirty }) {
+		for _, t := range j.tasks {
+			if t.together() && !t.parked {
+				j.markDirty(t)
+			}
+		}
+	}
 	j.absent, j.worldChanged = j.parkedOrdinals(), changed
 	if changed {
 		j.resized = j.now

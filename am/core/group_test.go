@@ -170,6 +170,27 @@ func TestAGroupDoesNotWaitForALostNode(t *testing.T) {
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 }
 
+// TestNobodyStartsBeforeWhatIsLeftBehindIsFenced: not even a task that has written nothing
+// since the checkpoint directory was made safe to start from.
+func TestNobodyStartsBeforeWhatIsLeftBehindIsFenced(t *testing.T) {
+	p := playWith(t, elastic(1, 2), 3, 0, core.Limits{Grow: time.Minute})
+	p.step(core.Begin{})
+	p.preempt("c2")
+	p.free("worker-1", "c8")
+	p.wait(55 * time.Second)
+	p.mute["TaskExited"], p.mute["Allocated"] = true, true
+	p.step(core.AgentDisconnected{Container: "c1"})
+	p.mute["StorePrepared"] = true
+	p.wait(6 * time.Second) // worker-1 joins, and worker-0 is left behind
+	p.says("generation 2 works with 1 of 2 tasks (at least 1), without worker-0")
+	p.says("core.PrepareStore{AllDown:true Fenced:[c1]}")
+	if p.named("worker-1").State == proto.TaskState_TASK_STATE_RUNNING {
+		t.Errorf("worker-1 runs, and worker-0 may still save\n%s", p.log.String())
+	}
+	p.step(core.StorePrepared{})
+	p.members("worker-1")
+}
+
 func TestAGroupIsAWhole(t *testing.T) {
 	roles := elastic(2, 6)
 	roles[0].Multiple = 2

@@ -215,7 +215,7 @@ func isRoutine(e Event) bool {
 // decide does what has become due by the event, or by time. Each part may end the job.
 func (j *Job) decide() {
 	j.findBusy()
-	for _, part := range []func(){j.expire, j.vacate, j.attributeFailure, j.leaveBehind, j.startReady, j.growGroup, j.keepSpares, j.checkCompletion, j.watchSteps} {
+	for _, part := range []func(){j.expire, j.vacate, j.attributeFailure, j.growGroup, j.leaveBehind, j.startReady, j.keepSpares, j.checkCompletion, j.watchSteps} {
 		if !j.ending() {
 			part()
 		}
