@@ -235,3 +235,11 @@ func TestTheLastRankGoesFirst(t *testing.T) {
 	p.step(core.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2")
 }
+
+// TestAGroupDoesNotWaitForWhatTheSchedulerTook: it may be long in coming back.
+func TestAGroupDoesNotWaitForWhatTheSchedulerTook(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.mute["Allocated"] = true
+	p.step(core.ContainerEnded{Container: "c4", Cause: core.CausePreempted})
+	p.members("worker-0", "worker-1", "worker-2")
+}
