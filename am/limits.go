@@ -24,23 +24,25 @@ func (c Config) limits(tasks int) core.Limits {
 	l.LivenessFile = c.Attempt > 0
 	l.Start = milliseconds(c.Spec.StartLimitMs)
 	if ms := c.Spec.StopGraceMs; ms != nil {
-		if l.Stop = milliseconds(*ms); l.Stop == 0 {
-			l.Stop = -1 // no grace; zero would mean the default
-		}
+		l.Stop = orNone(*ms)
 	}
 	if ms := c.Spec.ElasticWaitMs; ms != nil {
-		if l.QuorumWait = milliseconds(*ms); l.QuorumWait == 0 {
-			l.QuorumWait = -1 // no wait; zero would mean the default
-		}
+		l.QuorumWait = orNone(*ms)
 	}
 	l.Grow = milliseconds(c.Spec.ElasticGrowMs)
-	if l.Stall = milliseconds(c.Spec.RestartStalledMs); l.Stall == 0 {
-		l.Stall = -1 // a stall is only reported
-	}
+	l.Stall = orNone(c.Spec.RestartStalledMs) // none: a stall is only reported
 	if l.Prewarm == 0 && runtime.Warm(c.Spec) {
 		l.Prewarm = prewarmLimit
 	}
 	return l
+}
+
+// orNone is a limit of which core takes zero for the default, and less than zero for none.
+func orNone(ms int64) time.Duration {
+	if ms == 0 {
+		return -1
+	}
+	return milliseconds(ms)
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -62,13 +62,9 @@ func (m *Messages) containerMB(role string) int64 {
 
 // Start returns the message that starts an attempt.
 func (m *Messages) Start(a core.Start) *proto.ToAgent {
-	absent := make([]int32, len(a.Absent))
-	for i, t := range a.Absent {
-		absent[i] = int32(t)
-	}
 	return &proto.ToAgent{Message: &proto.ToAgent_Start{Start: &proto.Start{
 		Attempt: int32(a.Attempt), Generation: int32(a.Generation),
-		Command: runtime.Words(m.spec, m.tasks[a.Task].Role), Env: m.spec.Env, ConsistentServerState: a.ConsistentServerState, Absent: absent, WorldChanged: a.WorldChanged,
+		Command: runtime.Words(m.spec, m.tasks[a.Task].Role), Env: m.spec.Env, ConsistentServerState: a.ConsistentServerState, Absent: a.Absent, WorldChanged: a.WorldChanged,
 	}}}
 }
 

@@ -263,12 +263,13 @@ func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c
 		return again, err
 	}
 	now := time.Now()
-	if before, ok := s.pending[uri]; ok && before.checkpoint.Step < c.Step && !writing {
+	before, pending := s.pending[uri]
+	if pending && before.checkpoint.Step < c.Step && !writing {
 		// A program that saves more often than that is never quiet for so long; but the save
 		// before this one has ended, and nothing is being written now.
 		s.announce(uri, &before.checkpoint)
 	}
-	if before, ok := s.pending[uri]; !ok || before.files != files || writing {
+	if !pending || before.files != files || writing {
 		s.pending[uri] = pendingFiles{c, files, now}
 		return now.Add(s.quiet), nil
 	} else if at := before.since.Add(s.quiet); now.Before(at) {

@@ -44,9 +44,9 @@ type Assign struct {
 type Start struct {
 	Container, Task       string
 	Attempt, Generation   int
-	ConsistentServerState bool  // the attempt continues from the state that the services hold
-	Absent                []int // the tasks that the generation is without, by their places in the list given to New
-	WorldChanged          bool  // the generation has other members than the one before
+	ConsistentServerState bool    // the attempt continues from the state that the services hold
+	Absent                []int32 // the tasks that the generation is without, by their places in the list given to New
+	WorldChanged          bool    // the generation has other members than the one before
 }
 
 // Stop ends the attempt that runs in a container; TaskExited follows. With Stack, that

@@ -200,7 +200,7 @@ func (j *Job) compareAttempts(t *task, e AgentConnected) {
 	case e.Attempt < t.run.number && t.state == stopping && t.run.stop.reason != StopStalled: // it never heard of this attempt, and need not
 		j.becomeReady(t)
 	case e.Attempt < t.run.number: // it never heard of this attempt
-		j.emit(Start{Container: t.loc.container, Task: t.name, Attempt: t.run.number, Generation: j.generation, ConsistentServerState: t.run.fromServices, Absent: j.absent, WorldChanged: j.worldChanged})
+		j.emit(j.startOf(t))
 	case e.Exited != nil && t.together() && t.state == stopping && e.Generation < j.generation-1:
 		// It ended in a generation before the one that is being stopped, whose failure
 		// an application master before this one has attributed.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,32 +22,38 @@ func (t *task) elastic() bool { return t.together() && t.role.Min > 0 && t.role.
 // formed without it.
 func (j *Job) isParked(t *task) bool { return t.parked && j.phase == jobRunning }
 
-// membersLeast is how many tasks of a role its group needs now.
-func (j *Job) membersLeast(r *proto.RoleSpec) int32 {
-	if !j.fixedWorld || r.Loss != proto.LossRule_LOSS_RULE_ALL {
-		return least(r)
-	}
-	n := int32(0)
+// members counts the tasks of each role that are not parked.
+func (j *Job) members() map[*proto.RoleSpec]int32 {
+	count := map[*proto.RoleSpec]int32{}
 	for _, t := range j.tasks {
-		if t.role == r && !t.parked {
-			n++
+		if !t.parked {
+			count[t.role]++
 		}
 	}
-	return n
+	return count
 }
 
-// tellFixedWorld says once that a group waits for members without which it could do, if
-// the checkpoint were another.
-func (j *Job) tellFixedWorld(r *proto.RoleSpec) {
+// membersLeast returns how many tasks of an elastic role its group needs now.
+func (j *Job) membersLeast() func(*proto.RoleSpec) int32 {
+	if !j.fixedWorld {
+		return least
+	}
+	members := j.members()
+	return func(r *proto.RoleSpec) int32 { return members[r] }
+}
+
+// tellFixedWorld says once that a group waits for members of a role, n in all, without which
+// it could do if the checkpoint were another.
+func (j *Job) tellFixedWorld(r *proto.RoleSpec, n int32) {
 	if !j.fixedWorld || j.gang.told {
 		return
 	}
 	j.gang.told = true
-	j.record(nil, KindNote, "the newest checkpoint can be read by as many ranks only as have saved it, so the job waits until %d of the role %s are there", j.membersLeast(r), r.Name)
+	j.record(nil, KindNote, "the newest checkpoint can be read by as many ranks only as have saved it, so the job waits until %d of the role %s are there", n, r.Name)
 }
 
-// wholes rounds a number of tasks down to one with which a role can work.
-func wholes(r *proto.RoleSpec, n int32) int32 {
+// multipleOf rounds a number of tasks down to a multiple with which the role can work.
+func multipleOf(r *proto.RoleSpec, n int32) int32 {
 	if r.Multiple > 1 {
 		n -= n % r.Multiple
 	}
@@ -67,8 +74,8 @@ func (j *Job) mustAwait(t *task) bool {
 	return t.together() && (t.state.active() || t.state.startable() && t.notBefore.After(j.now))
 }
 
-// form decides who is in the group that starts now: those that are ready, and no more of
-// them than make a whole.
+// form decides who is in the group that starts now: those that are ready, as many of
+// them as the role can work with.
 func (j *Job) form() {
 	ready := map[*proto.RoleSpec]int32{}
 	for _, t := range j.tasks {
@@ -78,7 +85,7 @@ func (j *Job) form() {
 	}
 	left := map[*proto.RoleSpec]int32{} // places
 	for r, n := range ready {
-		left[r] = wholes(r, n)
+		left[r] = multipleOf(r, n)
 	}
 	changed := false
 	for _, t := range j.tasks {
@@ -112,11 +119,11 @@ func (j *Job) form() {
 }
 
 // parkedOrdinals are the parked tasks, by their places in the job; nil: none is.
-func (j *Job) parkedOrdinals() []int {
-	var list []int
+func (j *Job) parkedOrdinals() []int32 {
+	var list []int32
 	for _, t := range j.tasks {
 		if t.parked {
-			list = append(list, t.ordinal)
+			list = append(list, int32(t.ordinal))
 		}
 	}
 	return list
@@ -172,8 +179,9 @@ func (j *Job) leaveBehind() {
 			return
 		}
 	}
+	needed := j.membersLeast()
 	for _, t := range gone {
-		if n := wholes(t.role, ready[t.role]); n == 0 || n < j.membersLeast(t.role) {
+		if n := multipleOf(t.role, ready[t.role]); n == 0 || n < needed(t.role) {
 			return
 		}
 	}
@@ -233,17 +241,11 @@ func (j *Job) growDue() time.Time {
 	for _, t := range j.joining() {
 		joins[t.role]++
 	}
-	for r, n := range joins {
-		members := int32(0)
-		for _, t := range j.tasks {
-			if t.role == r && !t.parked {
-				members++
-			}
-		}
-		if wholes(r, members+n) == members {
-			delete(joins, r)
-		}
+	if len(joins) == 0 {
+		return time.Time{}
 	}
+	members := j.members()
+	maps.DeleteFunc(joins, func(r *proto.RoleSpec, n int32) bool { return multipleOf(r, members[r]+n) == members[r] })
 	if len(joins) == 0 {
 		return time.Time{}
 	}

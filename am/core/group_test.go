@@ -191,7 +191,7 @@ func TestNobodyStartsBeforeWhatIsLeftBehindIsFenced(t *testing.T) {
 	p.members("worker-1")
 }
 
-func TestAGroupIsAWhole(t *testing.T) {
+func TestAGroupIsAMultiple(t *testing.T) {
 	roles := elastic(2, 6)
 	roles[0].Multiple = 2
 	p := playWith(t, roles, 3, 0, core.Limits{})

@@ -35,7 +35,7 @@ type Job struct {
 	generation   int
 	begun        bool      // a task has been started, ever
 	elastic      bool      // there are tasks without which their group may do
-	absent       []int     // ordinals of the tasks that are parked
+	absent       []int32   // ordinals of the tasks that are parked
 	fixedWorld   bool      // the newest checkpoint can be read by as many ranks only as have saved it
 	justSealed   bool      // in this step
 	worldChanged bool      // this generation has other members than the one before

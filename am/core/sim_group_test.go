@@ -57,7 +57,7 @@ func (s *sim) checkGroup(a core.Start) {
 	if n < least || r.Multiple > 1 && n%r.Multiple != 0 {
 		s.fail("generation %d works with %d of %d tasks, and needs %d, a multiple of %d", a.Generation, n, r.Count, least, r.Multiple)
 	}
-	if t, ok := s.job.Task(a.Task); !ok || slices.Contains(a.Absent, t.Ordinal) {
+	if t, ok := s.job.Task(a.Task); !ok || slices.Contains(a.Absent, int32(t.Ordinal)) {
 		s.fail("%s is started in generation %d, which is without it", a.Task, a.Generation)
 	}
 }

@@ -37,7 +37,7 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - attempts of a task count up, and so do the generations of tasks that
 //     run together only, of which no two are ever at work at the same time;
 //   - no generation works with fewer members than its role needs, or with a number that is
-//     no whole, and all its members are told the same of who they are;
+//     no multiple, and all its members are told the same of who they are;
 //   - nothing is told to an agent of another task;
 //   - no container is left that the job does not know of, nor an agent that is
 //     connected, in one that is lost to YARN alone;
@@ -108,7 +108,7 @@ type sim struct {
 	alike        int                  // processes that failed in the same way before a step
 	stepped      bool                 // an application master has been told of a step
 	stuckAt      time.Time            // when none could be made, last
-	groups       map[int][]int        // generation -> who is not in it
+	groups       map[int][]int32      // generation -> who is not in it
 	fenced       map[string]bool      // containers in which nothing can complete a save any longer
 	exports      *simProcess          // works without steps
 	exported     time.Time            // until then
@@ -321,7 +321,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	start := time.Unix(0, 0)
 	s := &sim{
 		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
-		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{}, groups: map[int][]int{}, fenced: map[string]bool{},
+		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{}, groups: map[int][]int32{}, fenced: map[string]bool{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}

@@ -118,8 +118,8 @@ func (j *Job) sparesFor(t *task) int {
 	return n
 }
 
-// fits reports whether a spare can host a task now.
-// One for any task runs in the job's image.
+// fits reports whether a spare can host a task now. One for any task runs in the job's
+// image.
 func (j *Job) fits(s *spare, t *task) bool {
 	return (s.task != nil || t.role.Image == "") && s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node) && !j.hasOrphan(s.node) && !j.occupied(t, s.node)
 }

@@ -115,12 +115,13 @@ func (j *Job) quorum() bool {
 			ready[t.role]++
 		}
 	}
+	membersLeast := j.membersLeast()
 	for _, t := range j.tasks {
 		if !t.optional() && ready[t.role] < least(t.role) {
 			return false
 		}
-		if n := ready[t.role]; t.elastic() && wholes(t.role, n) < j.membersLeast(t.role) {
-			j.tellFixedWorld(t.role)
+		if n := membersLeast(t.role); t.elastic() && multipleOf(t.role, ready[t.role]) < n {
+			j.tellFixedWorld(t.role, n)
 			return false
 		}
 	}
@@ -187,7 +188,15 @@ func (j *Job) start(t *task) {
 	if !j.started {
 		j.started, j.why, j.waiting = true, "", ""
 	}
-	j.emit(Start{Container: t.loc.container, Task: t.name, Attempt: t.run.number, Generation: j.generation, ConsistentServerState: t.run.fromServices, Absent: j.absent, WorldChanged: j.worldChanged})
+	j.emit(j.startOf(t))
+}
+
+// startOf is the Start of a task's present attempt, the same each time that it is told.
+func (j *Job) startOf(t *task) Start {
+	return Start{
+		Container: t.loc.container, Task: t.name, Attempt: t.run.number, Generation: j.generation,
+		ConsistentServerState: t.run.fromServices, Absent: j.absent, WorldChanged: j.worldChanged,
+	}
 }
 
 func (j *Job) taskStarted(e TaskStarted) {

@@ -87,7 +87,7 @@ var mutations = []mutation{
 	return consistent
 `},
 	{"who never heard of its attempt is not told again that it is to go on from what services hold", "containers.go",
-		`ConsistentServerState: t.run.fromServices, Absent`, `Absent`},
+		`j.emit(j.startOf(t))`, `again := j.startOf(t); again.ConsistentServerState = false; j.emit(again)`},
 	{"an optional task ends the job", "ending.go",
 		`	if t.optional() {
 		j.giveUp`, `	if false {
@@ -106,7 +106,7 @@ var mutations = []mutation{
 		`	least = max(least, Factor*p.longest())
 `, `	least /= 10
 `},
-	{"a group works with a number that is no whole", "group.go",
+	{"a group works with a number that is no multiple", "group.go",
 		`		n -= n % r.Multiple
 `, ``},
 	{"a group goes on while a lost member can complete a save", "group.go",
