@@ -59,8 +59,8 @@ func Service(name string) string { return name + "/localhost@" + Realm }
 //	NAME.keytab   of a service (nn, dn, rm, nm, HTTP) or user
 //	NAME.tickets  the ticket cache that Tickets made
 type KDC struct {
-	Dir  string // its files, below the cluster's directory
-	Addr string // host:port
+	Dir  string       // its files, below the cluster's directory
+	Addr string       // host:port
 	skew atomic.Int64 // seconds
 }
 
