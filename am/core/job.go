@@ -175,6 +175,28 @@ func (j *Job) State() (proto.JobState, string) {
 // Generation numbers the gang starts, from 0.
 func (j *Job) Generation() int { return j.generation }
 
+// Group describes the tasks that restart together.
+type Group struct {
+	All    int      // how many they are; 0: tasks restart each by itself
+	Parked []string // those that it does without
+	Formed bool     // it has started as its present generation, and was not stopped since
+}
+
+// Group is the present generation's.
+func (j *Job) Group() Group {
+	g := Group{Formed: j.phase == jobRunning}
+	for _, t := range j.tasks {
+		if !t.together() {
+			continue
+		}
+		g.All++
+		if t.parked {
+			g.Parked = append(g.Parked, t.name)
+		}
+	}
+	return g
+}
+
 // Limits are the times and counts that are in force.
 func (j *Job) Limits() Limits { return j.limits }
 
@@ -312,6 +334,8 @@ func (j *Job) handle(e Event) {
 		j.end(proto.JobState_JOB_STATE_KILLED, e.Why)
 	case RestartRequested:
 		j.restartRequested(e)
+	case ScaleRequested:
+		j.scaleRequested(e)
 	case Broken:
 		j.hurry()
 		j.end(proto.JobState_JOB_STATE_FAILED, e.Why)

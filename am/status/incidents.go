@@ -30,7 +30,7 @@ func recordIncidents(s *proto.JobStatus, totals *Totals, job *core.Job, events [
 		}
 		i := &proto.Incident{
 			AtUnixMs: e.AtUnixMs - e.SinceLossMs, Task: e.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
-			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: rollsBack(t),
+			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: rollsBack(t), TasksBefore: working(s, t),
 		}
 		if t.Ordinal < len(s.Tasks) { // as it was shown before
 			i.Container, i.Node = s.Tasks[t.Ordinal].Container, s.Tasks[t.Ordinal].Node
@@ -90,6 +90,7 @@ func recordStep(s *proto.JobStatus, totals *Totals, step int64, at time.Time) {
 		totals.progressed(i)
 	}
 	s.Step = step
+	stepOfGeneration(s, step, at)
 }
 
 // lostSteps returns how many steps from before a loss are repeated. A job that rolls back
