@@ -12,6 +12,9 @@ import (
 // a new one; none for a task that is surplus.
 func (j *Job) ask(t *task) {
 	if t.surplus {
+		if !t.together() && !t.loss.since.IsZero() {
+			j.record(t, KindResized, "the others work on without it")
+		}
 		j.becomeSurplus(t)
 		return
 	}

@@ -102,6 +102,8 @@ func (j *Job) refuseScale(e ScaleRequested, tasks []*task) string {
 	r := tasks[0].role
 	fewest := least(r)
 	switch {
+	case tasks[0].service():
+		return fmt.Sprintf("the others work on what the %d tasks of the role %s hold, so that their number is fixed", r.Count, r.Name)
 	case j.phase == reconciling:
 		return "the application master has just taken over and does not know yet where the tasks are; try again in a minute"
 	case j.ending():
