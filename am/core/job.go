@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 
@@ -244,6 +245,12 @@ func (j *Job) decide() {
 	}
 }
 
+// amounts matches what may change each second of a reason for waiting.
+var amounts = regexp.MustCompile(`\d[\d.]*( [KMGT]?B)?|nothing`)
+
+// wording is a reason without its amounts: one that differs in these alone is not told again.
+func wording(why string) string { return amounts.ReplaceAllString(why, "N") }
+
 func (j *Job) emit(a ...Action) { j.actions = append(j.actions, a...) }
 
 // record adds a line to the event log; t is nil for what concerns the job.
@@ -325,7 +332,7 @@ func (j *Job) handle(e Event) {
 		j.serviceSaved()
 		j.sealed()
 	case Waiting:
-		if e.Why != "" && e.Why != j.waiting && !j.ending() {
+		if e.Why != "" && wording(e.Why) != wording(j.waiting) && !j.ending() {
 			j.record(nil, KindWaiting, "%s", e.Why)
 		}
 		j.waiting = e.Why
