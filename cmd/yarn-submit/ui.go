@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/am/web"
+	"holdfast/am/web/access"
 	"holdfast/client"
 	"holdfast/client/ui"
 	"holdfast/cmd/yarn-submit/cli"
@@ -80,7 +80,7 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 		listener.Close()
 		return err
 	}
-	server := web.NewServer(guard.Wrap(pages))
+	server := access.NewServer(guard.Wrap(pages))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {

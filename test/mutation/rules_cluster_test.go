@@ -170,10 +170,10 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "who asks for the page slowly does not keep a connection",
-		file:    "am/web/server.go",
+		file:    "am/web/access/server.go",
 		old:     `ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,`,
 		new:     `ReadHeaderTimeout: 10 * time.Second,`,
-		pkg:     "am/web", test: "TestThePageHasLimits",
+		pkg:     "am/web/access", test: "TestThePageHasLimits",
 	},
 	{
 		promise: "who says nothing to the application master does not keep a connection",
@@ -185,18 +185,18 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "a browser that is closed early does not shut the page for others",
-		file:    "am/web/proxyfilter.go",
+		file:    "am/web/access/proxyfilter.go",
 		old:     `context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)`,
 		new:     `context.WithTimeout(ctx, lookUpTimeout)`,
-		pkg:     "am/web", test: "TestALookUpOutlastsWhoAsked",
+		pkg:     "am/web/access", test: "TestALookUpOutlastsWhoAsked",
 	},
 	{
 		promise: "the page works while the name of YARN's proxy cannot be looked up",
-		file:    "am/web/proxyfilter.go",
+		file:    "am/web/access/proxyfilter.go",
 		old: `			found = append(found, known...)
 `,
 		new: ``,
-		pkg: "am/web", test: "TestProxiesAreKnownWhileNamesCannotBeLookedUp",
+		pkg: "am/web/access", test: "TestProxiesAreKnownWhileNamesCannotBeLookedUp",
 	},
 	{
 		promise: "what tasks write and files are called does not steer a terminal",
