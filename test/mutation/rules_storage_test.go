@@ -433,6 +433,27 @@ var storageRules = []rule{
 		pkg:     "cmd/yarn-submit", test: "TestTornAndLost/silently,_20",
 	},
 	{
+		promise: "a second job above or below the first one's checkpoint directory is refused, too",
+		file:    "client/submit/exclusive.go",
+		old:     `	for _, uri := range near {`,
+		new:     `	for _, uri := range near[:0] {`,
+		pkg:     "test/e2e", test: "TestTwoJobsOnOneDirectory/local",
+	},
+	{
+		promise: "what another job may not have completed in a checkpoint directory below is left alone",
+		file:    "hdfsckpt/repair.go",
+		old:     `if _, is := r.Nested[name]; is {`,
+		new:     `if _, is := r.Nested[name]; is && false {`,
+		pkg:     "hdfsckpt", test: "TestAnotherStoreWithin/local",
+	},
+	{
+		promise: "what another job is writing in a checkpoint directory below can be completed",
+		file:    "hdfsckpt/temporaries.go",
+		old:     `if dir != "." && slices`,
+		new:     `if dir == "" && slices`,
+		pkg:     "hdfsckpt", test: "TestAnotherStoreWithin/local",
+	},
+	{
 		promise: "a job that was lost silently does not count as another one for ever",
 		file:    "hdfsckpt/writers/heartbeat.go",
 		old: `		if beats {
