@@ -428,8 +428,8 @@ var storageRules = []rule{
 	{
 		promise: "a second job on a checkpoint directory is refused, and told which the first is",
 		file:    "client/submit/exclusive.go",
-		old:     `if len(living) > 0 && !c.Share {`,
-		new:     `if len(living) > 0 && false {`,
+		old:     `	case len(living) > 0:`,
+		new:     `	case len(living) > 0 && false:`,
 		pkg:     "cmd/yarn-submit", test: "TestTornAndLost/silently,_20",
 	},
 	{
@@ -476,8 +476,8 @@ var storageRules = []rule{
 	{
 		promise: "a job that is told to share its checkpoint directory may use one that another job writes to",
 		file:    "client/submit/exclusive.go",
-		old:     `len(living) > 0 && !c.Share {`,
-		new:     `len(living) > 0 {`,
+		old:     `	case c.Share:`,
+		new:     `	case c.Share && false:`,
 		pkg:     "test/e2e", test: "TestTwoJobsOnOneDirectory/local",
 	},
 }
