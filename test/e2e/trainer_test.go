@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -242,6 +241,8 @@ done`, strings.Join(paths, " "))
 func TestTwoJobsOnOneDirectory(t *testing.T) {
 	plain.enter(t)
 	places(t, func(t *testing.T, w where, store string) {
+		above := store
+		store += "/a"
 		args := []string{"--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs=" + store}
 		j := w.start(t, "", append(args, "--", "sh", "-c", "echo x > logs/a && echo written; sleep 600")...)
 		j.store = store
@@ -250,7 +251,7 @@ func TestTwoJobsOnOneDirectory(t *testing.T) {
 		if w.cluster == nil {
 			second = append(second, "--local")
 		}
-		for _, uri := range []string{store, path.Dir(store), store + "/b/c"} {
+		for _, uri := range []string{store, above, store + "/b/c"} {
 			second[len(args)] = "./logs=" + uri
 			if out, errs, code := w.call(t.Context(), "", append(second, "--", "true")...); code != 2 || !strings.Contains(errs, j.id) || !strings.Contains(errs, "share=true") {
 				t.Errorf("a second job on %s ended with %d:\n%s%s", uri, code, out, errs)
