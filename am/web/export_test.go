@@ -1,6 +1,0 @@
-package web
-
-import "time"
-
-// Forget makes a filter look its proxies up again.
-func Forget(f *ProxyFilter) { f.resolved = time.Time{} }
