@@ -107,7 +107,7 @@ func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) 
 			err = fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 		}
 	}()
-	if report.Nested, err = writers.Nested(ctx, s, sweepDepth); err != nil {
+	if report.Nested, err = writers.Nested(ctx, s); err != nil {
 		return report, err
 	}
 	if report.Restored, err = retain.Repair(ctx, s, age > 0); err != nil {

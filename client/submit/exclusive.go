@@ -13,7 +13,6 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/cluster"
-	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
 	"holdfast/internal/hadoop/yarn"
@@ -76,7 +75,7 @@ func overlapping(ctx context.Context, s store.Store, uri string) ([]string, erro
 		above = path.Dir(above)
 		near = append(near, at(above))
 	}
-	below, err := writers.Nested(ctx, s, format.MaxDepth)
+	below, err := writers.Nested(ctx, s)
 	for name := range below {
 		near = append(near, at(path.Join(dir, name)))
 	}

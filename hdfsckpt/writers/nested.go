@@ -13,10 +13,14 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// Nested returns the directories of a store, up to depth levels below its root, that are
-// stores of their own with writers, and those writers: what they have not completed is not
-// this store's to judge. What may not be listed has none.
-func Nested(ctx context.Context, s store.Store, depth int) (map[string][]string, error) {
+// nestedDepth is how many levels of directories are searched for stores: as many as are for
+// checkpoints.
+const nestedDepth = 5
+
+// Nested returns the directories of a store that are stores of their own with writers, and
+// those writers: what they have not completed is not this store's to judge. What may not be
+// listed has none.
+func Nested(ctx context.Context, s store.Store) (map[string][]string, error) {
 	var (
 		mu    sync.Mutex
 		found = map[string][]string{}
@@ -53,7 +57,7 @@ func Nested(ctx context.Context, s store.Store, depth int) (map[string][]string,
 		}
 		return nil
 	}
-	group.Go(func() error { return visit(".", depth) })
+	group.Go(func() error { return visit(".", nestedDepth) })
 	return found, group.Wait()
 }
 
