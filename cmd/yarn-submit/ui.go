@@ -49,9 +49,6 @@ in.`,
 }
 
 func runUI(cmd *cobra.Command, o *uiOptions) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	host, port, err := net.SplitHostPort(o.listen)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return client.Usagef("--listen %s: write HOST:PORT, as 127.0.0.1:0 for any free port of this machine", o.listen)

@@ -126,6 +126,20 @@ var clusterRules = []rule{
 		pkg: "am/yarn", test: "TestCauses",
 	},
 	{
+		promise: "doctor says where NodeManagers limit virtual memory",
+		file:    "doctor/doctor.go",
+		old:     `return check.Finding{Subject: subject, Level: check.Note, Text: text}`,
+		new:     `return check.Finding{Subject: subject, Level: check.Good, Text: text}`,
+		pkg:     "doctor", test: "TestVirtualMemoryIsDiagnosed",
+	},
+	{
+		promise: "why YARN ended a container is told without the stamps of NodeManagers",
+		file:    "am/yarn/diagnostics.go",
+		old:     `line = diagnosticStamp.ReplaceAllString(strings.TrimSpace(line), "")`,
+		new:     `line = strings.TrimSpace(line)`,
+		pkg:     "am/yarn", test: "TestReasonsAreForPeople",
+	},
+	{
 		promise: "a registration whose answer was lost is one",
 		file:    "internal/hadoop/yarn/master.go",
 		old:     `if err != nil && !IsAlreadyRegistered(err) {`,

@@ -35,6 +35,9 @@ func Torch(ctx context.Context) (python string, err error) {
 	return python, nil
 }
 
+// Torch22 has PyTorch 2.2, with a launcher that works: that of Debian's 1.13 does not.
+var Torch22 = Environment{Python: "3.11", Requirements: []string{"torch==2.2.2", "numpy==1.26.4"}}
+
 var jax = Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6"}}
 
 // JAX returns a Python interpreter that has JAX.
