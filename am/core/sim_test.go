@@ -355,6 +355,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 			r.Min = 1 + s.r.Int32N(r.Count)
 		}
 		s.makeElastic(r)
+		r.SavesTogether = s.together(r.Name) && n%2 == 0
 		if r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			for i := range int(r.Count) {
 				s.work[fmt.Sprintf("%s-%d", r.Name, i)] = least + s.upTo(50*time.Second)
