@@ -314,7 +314,7 @@ func TestTensorFlowVariables(t *testing.T) {
 	}
 	s := spec("tensorflow", "ps", 1, "worker", 1)
 	s.KeepInterpreterWaits, s.Cold = true, true
-	s.Env = map[string]string{"GRPC_FAIL_FAST": "false", "HOLDFAST_FAIL_FAST": "0", "HOLDFAST_NAME_LOST_PEERS": "0"}
+	s.Env = map[string]string{"GRPC_FAIL_FAST": "false", "HOLDFAST_FAIL_FAST": "0", "HOLDFAST_NAME_LOST_PEERS": "0", "HOLDFAST_COORDINATOR_EXIT": "0", "HOLDFAST_DEVICE_FILTERS": "0", runtime.EnvLinger: "0"}
 	_, env := command(t, s, "worker-0")
 	if _, ok := env["HOLDFAST_RECOVERY_WAIT_SECS"]; ok {
 		t.Error("the waits were to be kept")

@@ -109,6 +109,7 @@ type sim struct {
 	stepped      bool                 // an application master has been told of a step
 	stuckAt      time.Time            // when none could be made, last
 	groups       map[int][]int32      // generation -> who is not in it
+	wanted       int32                // tasks of the role that a person has scaled; 0: not known
 	fenced       map[string]bool      // containers in which nothing can complete a save any longer
 	exports      *simProcess          // works without steps
 	exported     time.Time            // until then
@@ -356,6 +357,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		}
 		s.makeElastic(r)
 		r.SavesTogether = s.together(r.Name) && n%2 == 0
+		s.planScaling(r)
 		if r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			for i := range int(r.Count) {
 				s.work[fmt.Sprintf("%s-%d", r.Name, i)] = least + s.upTo(50*time.Second)

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,16 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 	if _, err := proto.NewJobServiceClient(r.dial(r.keys.Client)).Status(t.Context(), &proto.StatusRequest{}); err != nil {
 		t.Errorf("a client asks for the status: %v", err)
 	}
+	restart := func(k jobtls.Keys) error {
+		_, err := proto.NewJobServiceClient(r.dial(k)).RestartTask(t.Context(), &proto.RestartTaskRequest{Task: "worker-0"})
+		return err
+	}
+	if err := restart(r.keys.Agent); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("an agent asks to restart a task: %v", err)
+	}
+	if err := restart(r.keys.Client); status.Code(err) != codes.Unimplemented {
+		t.Errorf("a client asks to restart a task: %v", err)
+	}
 	exec := func(k jobtls.Keys) error {
 		stream, err := proto.NewJobServiceClient(r.dial(k)).Exec(t.Context(), &proto.ExecRequest{Task: "worker-0"})
 		if err == nil {
@@ -152,11 +163,11 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 	var audit []string
 	for _, e := range r.logged.AllEntries() {
 		if who, _ := e.Data["who"].(string); strings.Contains(who, " at 127.0.0.1:") {
-			audit = append(audit, fmt.Sprint(e.Data["audit"], " ", strings.Fields(who)[0], " ", e.Data["allowed"], " ", e.Data["why"]))
+			audit = append(audit, fmt.Sprint(e.Data["audit"], " ", strings.Fields(who)[0], " ", e.Data["allowed"], " ", cmp.Or(e.Data["why"], e.Data["task"])))
 		}
 	}
 	// The call of the stranger was never made: TLS has refused the connection.
-	if want := []string{"Kill agent false enough\nof it", "Connect client false <nil>", "Kill client true enough\nof it", "Exec agent false <nil>", "Exec client true <nil>"}; !slices.Equal(audit, want) {
+	if want := []string{"Kill agent false enough\nof it", "Connect client false <nil>", "Kill client true enough\nof it", "RestartTask agent false worker-0", "RestartTask client true worker-0", "Exec agent false <nil>", "Exec client true <nil>"}; !slices.Equal(audit, want) {
 		t.Errorf("audited are %q, want %q", audit, want)
 	}
 }

@@ -32,8 +32,9 @@ type jobView struct {
 	Age       string // of the newest complete checkpoint
 	Timeline  *timeline
 	Plots     *plots
-	Incidents []incidentView // the newest first
-	Older     int            // incidents
+	Incidents []incidentView      // the newest first
+	Older     int                 // incidents
+	Formed    []*proto.Generation // the newest first; none where there was one only
 	Rows      []taskRow
 	Tasks     int // before the filter
 	Matching  int // after it
@@ -78,6 +79,7 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	}
 	v.Timeline.addCheckpoints(v.Plots.Checkpoints)
 	v.Incidents, v.Older = newestIncidents(status)
+	v.Formed = newestGenerations(status)
 	v.Rows, v.Matching = taskRows(status, v.Query, time.Now())
 	v.Columns = v.Query.columns()
 	shown := status.Events[max(0, len(status.Events)-eventsShown):]
@@ -85,6 +87,20 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	v.Events = slices.Clone(shown)
 	slices.Reverse(v.Events)
 	return "job", v, nil
+}
+
+// generationsShown bounds the generations of the page.
+const generationsShown = 10
+
+// newestGenerations returns the newest generations of tasks that restart together, the newest
+// first; none if there was one only.
+func newestGenerations(status *proto.JobStatus) []*proto.Generation {
+	list := slices.Clone(status.Generations[max(0, len(status.Generations)-generationsShown):])
+	if len(list) < 2 {
+		return nil
+	}
+	slices.Reverse(list)
+	return list
 }
 
 // taskRows returns the rows that a query selects, at most tasksShown, and how many tasks

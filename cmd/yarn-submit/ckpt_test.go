@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"holdfast/client"
+	"holdfast/cmd/yarn-submit/ckpt"
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
@@ -138,7 +139,7 @@ func TestGetGoesOn(t *testing.T) {
 		names["tfbundle/testdata/sharded.ckpt-1200"+shard] = "model.ckpt-7" + shard
 	}
 	copyFixtures(t, filepath.Join(p.dir, "ck"), names)
-	var first, second got
+	var first, second ckpt.Got
 	callJSON(t, p, &first, "ckpt", "get", "./ck", "7", "out")
 	if first.Copied != 5 || first.Present != 0 {
 		t.Errorf("%+v", first)

@@ -14,6 +14,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/submit"
+	"holdfast/cmd/yarn-submit/ckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/writers"
 )
@@ -136,7 +137,7 @@ func TestNotUnderstood(t *testing.T) {
 	for _, name := range []string{"config.json", "weights.pt", "optimizer.pt"} {
 		write(t, filepath.Join(p.dir, "ck/step_300", name), "x")
 	}
-	var done got
+	var done ckpt.Got
 	callJSON(t, p, &done, "ckpt", "get", "./ck", "300", "to")
 	if done.Copied != 3 {
 		t.Errorf("get copied %d files", done.Copied)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"holdfast/cmd/yarn-submit/cli"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/commands.md")
@@ -83,7 +85,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 			t.Errorf("%s --help has no two examples", cmd.CommandPath())
 		}
 		for _, line := range strings.Split(b.String(), "\n") {
-			if len(line) > usageWidth {
+			if len(line) > cli.UsageWidth {
 				t.Errorf("%s --help has a line of %d columns: %s", cmd.CommandPath(), len(line), line)
 			}
 		}

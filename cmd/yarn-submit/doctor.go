@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/doctor"
 	"holdfast/internal/hadoop/yarn"
 )
 
 type doctorOptions struct {
-	output
+	cli.Output
 	cluster bool
 	nodes   []string
 	queue   string
@@ -31,7 +32,7 @@ func newDoctorCommand() *cobra.Command {
 says what jobs can do there.`,
 		Example: `  yarn-submit doctor
   yarn-submit doctor --cluster --queue research`,
-		Args: between(0, 0, ""),
+		Args: cli.Between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, o) },
 	}
 	cmd.Flags().BoolVar(&o.cluster, "cluster", false, "look at every node, too")
@@ -39,12 +40,12 @@ says what jobs can do there.`,
 	cmd.Flags().StringVar(&o.queue, "queue", "", "YARN's `QUEUE` for that (default \"default\")")
 	cmd.Flags().StringVar(&o.image.Name, "image", "", "look at the nodes from within this container `IMAGE`")
 	cmd.Flags().StringVar(&o.image.Runtime, "image-runtime", "", "the `RUNTIME` for it, "+strings.Join(yarn.Runtimes, " or ")+" (default \""+yarn.Runtimes[0]+"\")")
-	o.add(cmd)
+	o.Add(cmd)
 	return cmd
 }
 
 func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return err
 	}
 	if o.cluster && len(o.nodes) > 0 {
@@ -66,8 +67,8 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 		found, err := doctor.DiagnoseNodes(cmd.Context(), exe, o.queue, o.nodes, o.image)
 		list, failed = append(list, found...), err
 	}
-	if o.json() {
-		err = writeJSON(cmd.OutOrStdout(), map[string]any{"findings": list})
+	if o.JSON() {
+		err = cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"findings": list})
 	} else {
 		err = doctor.Write(cmd.OutOrStdout(), list)
 	}

@@ -2,22 +2,25 @@
 // machine. The same binary is the client, the application master (the hidden
 // command am) and the agent in every container (agent).
 //
-// Each command has a file: newXCommand declares it, runX does it. Their work is
-// in package client.
+// Each command has a file: newXCommand declares it, runX does it. Those about jobs
+// are in job, those about checkpoints in ckpt, and those that containers run in
+// incontainer; cli is what they share. Their work is in package client.
 package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
 	"holdfast/client/terminal"
+	"holdfast/cmd/yarn-submit/ckpt"
+	"holdfast/cmd/yarn-submit/cli"
+	"holdfast/cmd/yarn-submit/incontainer"
+	"holdfast/cmd/yarn-submit/job"
 	"holdfast/internal/nodump"
 )
 
@@ -29,7 +32,7 @@ func run(ctx context.Context, args []string) int {
 	var mistaken error
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) { // it is also called for "NAME --help", whatever NAME is
-		if mistaken = unknownCommand(cmd, args); mistaken == nil {
+		if mistaken = cli.UnknownCommand(cmd, args); mistaken == nil {
 			help(cmd, args)
 		}
 	})
@@ -38,7 +41,7 @@ func run(ctx context.Context, args []string) int {
 		err = mistaken
 	}
 	if err != nil && !client.IsReported(err) {
-		writeError(root.ErrOrStderr(), err, wantsJSON(args))
+		cli.WriteError(root.ErrOrStderr(), err, cli.WantsJSON(args))
 	}
 	return client.ExitCode(err)
 }
@@ -56,7 +59,7 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := unknownCommand(cmd, args); err != nil {
+			if err := cli.UnknownCommand(cmd, args); err != nil {
 				return err
 			}
 			return cmd.Help()
@@ -75,14 +78,14 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 		return nodump.Protect() // all others hold keys or tickets, or may
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(flagError)
-	wrapUsage(root)
-	addGroup(root, "Jobs:", newRunCommand(args), newRerunCommand(args), newWaitCommand(), newKillCommand(), newRmCommand(), newGcCommand())
-	addGroup(root, "What a job does:", newListCommand(), newStatusCommand(), newTopCommand(), newUICommand(), newLogsCommand(), newDescribeCommand(), newStacksCommand(), newExecCommand())
-	addGroup(root, "Checkpoints:", newCheckpointCommand())
+	root.SetFlagErrorFunc(cli.FlagError)
+	cli.WrapUsage(root)
+	addGroup(root, "Jobs:", job.NewRunCommand(args), job.NewRerunCommand(args), job.NewWaitCommand(), job.NewKillCommand(), job.NewScaleCommand(), job.NewRmCommand(), job.NewGcCommand())
+	addGroup(root, "What a job does:", job.NewListCommand(), job.NewStatusCommand(), job.NewTopCommand(), newUICommand(), job.NewLogsCommand(), job.NewDescribeCommand(), job.NewStacksCommand(), job.NewExecCommand())
+	addGroup(root, "Checkpoints:", ckpt.NewCommand())
 	addGroup(root, "This machine and the cluster:", newDoctorCommand(), newVersionCommand())
-	root.AddCommand(newDoctorMasterCommand(), newDoctorNodeCommand(), newManCommand(), newAMCommand(), newAgentCommand())
-	refuseUnknownTopics(root)
+	root.AddCommand(incontainer.NewDoctorMasterCommand(), incontainer.NewDoctorNodeCommand(), newManCommand(), incontainer.NewAMCommand(), incontainer.NewAgentCommand())
+	cli.RefuseUnknownTopics(root)
 	return root
 }
 
@@ -99,23 +102,3 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 // memory is shut cannot. An agent shuts it when it has made its own; doctor and
 // doctor-node, which try what can be made, do not.
 var makeNamespaces = []string{"agent", "doctor", "doctor-node"}
-
-// whichJob is what commands say of JOB: package jobs, Find.
-const whichJob = `JOB is a job's id or name, or how one of them begins: of several jobs of one
-name, the one that has not ended is meant, and of ended ones the newest. Where
-several of the name have not ended, they are listed, and nothing is done (exit
-code 2). Where JOB may be left out, your newest job is meant.`
-
-// between demands a number of arguments, whose names are in usage.
-func between(least, most int, usage string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			problem := "something is missing"
-			if len(args) > most {
-				problem = fmt.Sprintf("%q is one too many", args[most])
-			}
-			return client.Usagef("%s: write %s", problem, strings.TrimSpace(cmd.CommandPath()+" "+usage))
-		}
-		return nil
-	}
-}

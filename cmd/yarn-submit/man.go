@@ -12,13 +12,14 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/spec"
+	"holdfast/cmd/yarn-submit/cli"
 )
 
 // newManCommand is for those who package the program.
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIR", Short: "write the manual, a page for each command, into a directory", Hidden: true,
-		Args: between(1, 1, "DIR"),
+		Args: cli.Between(1, 1, "DIR"),
 		RunE: func(_ *cobra.Command, args []string) error { return runMan(args[0]) },
 	}
 }

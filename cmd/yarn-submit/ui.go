@@ -11,12 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/am/web"
 	"holdfast/client"
 	"holdfast/client/ui"
+	"holdfast/cmd/yarn-submit/cli"
 )
 
 type uiOptions struct {
-	output
+	cli.Output
 	ui.Options
 	listen string
 }
@@ -36,25 +38,25 @@ in.`,
 		Example: `  yarn-submit ui
   yarn-submit ui --listen 127.0.0.1:8000
   yarn-submit ui --checkpoint hdfs:///shared/models/bert`,
-		Args: between(0, 0, ""),
+		Args: cli.Between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runUI(cmd, o) },
 	}
 	cmd.Flags().StringVar(&o.listen, "listen", "127.0.0.1:0", "`HOST:PORT` to serve at; port 0: any that is free")
 	cmd.Flags().StringArrayVar(&o.Checkpoints, "checkpoint", nil, "show the checkpoints in a directory, too: `URI|JOB`; may be repeated")
 	cmd.Flags().StringArrayVar(&o.History, "history-dir", nil, "show also the jobs whose directories are in the one at `URI`; may be repeated")
-	o.add(cmd)
+	o.Add(cmd)
 	return cmd
 }
 
 func runUI(cmd *cobra.Command, o *uiOptions) error {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return err
 	}
 	host, port, err := net.SplitHostPort(o.listen)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return client.Usagef("--listen %s: write HOST:PORT, as 127.0.0.1:0 for any free port of this machine", o.listen)
 	}
-	ctx, stop := interruptible(cmd)
+	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
 	pages, err := ui.New(ctx, o.Options)
 	if err != nil {
@@ -78,7 +80,7 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 		listener.Close()
 		return err
 	}
-	server := newPageServer(guard.Wrap(pages))
+	server := web.NewServer(guard.Wrap(pages))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {
@@ -98,15 +100,15 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 
 // tellAddress prints the address to open.
 func tellAddress(cmd *cobra.Command, o *uiOptions, address string, listening net.Addr) error {
-	if o.json() {
-		return writeJSON(cmd.OutOrStdout(), map[string]string{"url": address})
+	if o.JSON() {
+		return cli.WriteJSON(cmd.OutOrStdout(), map[string]string{"url": address})
 	}
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), address); err != nil {
 		return err
 	}
-	note(cmd, "open this address in a browser; Ctrl-C ends the pages")
+	cli.Note(cmd, "open this address in a browser; Ctrl-C ends the pages")
 	if at, ok := listening.(*net.TCPAddr); ok && !at.IP.IsLoopback() {
-		note(cmd, "the pages are not encrypted: whoever can read the network reads them, and the token; a port of 127.0.0.1 that ssh -L forwards is safe")
+		cli.Note(cmd, "the pages are not encrypted: whoever can read the network reads them, and the token; a port of 127.0.0.1 that ssh -L forwards is safe")
 	}
 	return nil
 }

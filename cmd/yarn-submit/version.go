@@ -6,27 +6,29 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"holdfast/cmd/yarn-submit/cli"
 )
 
 // version is set when a release is built (-ldflags "-X main.version=...").
 var version = "development"
 
 func newVersionCommand() *cobra.Command {
-	o := &output{}
+	o := &cli.Output{}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
 		Example: `  yarn-submit version
   yarn-submit version --output json`,
-		Args: between(0, 0, ""),
+		Args: cli.Between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runVersion(cmd, o) },
 	}
-	o.add(cmd)
+	o.Add(cmd)
 	return cmd
 }
 
-func runVersion(cmd *cobra.Command, o *output) error {
-	if err := o.check(); err != nil {
+func runVersion(cmd *cobra.Command, o *cli.Output) error {
+	if err := o.Check(); err != nil {
 		return err
 	}
 	v := map[string]string{"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
@@ -37,8 +39,8 @@ func runVersion(cmd *cobra.Command, o *output) error {
 			}
 		}
 	}
-	if o.json() {
-		return writeJSON(cmd.OutOrStdout(), v)
+	if o.JSON() {
+		return cli.WriteJSON(cmd.OutOrStdout(), v)
 	}
 	line := fmt.Sprintf("yarn-submit %s", v["version"])
 	if r := v["revision"]; r != "" {

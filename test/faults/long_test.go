@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -30,10 +31,11 @@ func TestLongPairsAreLost(t *testing.T) {
 	run(t, faults.Options{Rounds: rounds, Seed: seed})
 }
 
-// TestLongScenarios plays what takes jobs of their own shape.
+// TestLongScenarios plays what takes jobs of their own shape, after the faults that
+// have to strike together.
 func TestLongScenarios(t *testing.T) {
 	_, all := faults.Scenarios(faults.ScenarioNames())
-	run(t, faults.Options{Scenarios: all, Seed: 1})
+	run(t, faults.Options{Rounds: roundsOf(t, "scenarios"), Scenarios: all, Seed: 1})
 }
 
 // groupOf is the test that loses it.
@@ -41,7 +43,7 @@ func groupOf(fault string) string {
 	_, what, _ := strings.Cut(fault, " ")
 	switch {
 	case strings.Contains(fault, " + "):
-		return "masters"
+		return "scenarios"
 	case strings.HasPrefix(what, "AM"):
 		return "masters"
 	case what == "node" || what == "everything":
@@ -53,13 +55,18 @@ func groupOf(fault string) string {
 }
 
 func lose(t *testing.T, group string) {
+	run(t, faults.Options{Rounds: roundsOf(t, group), Seed: 1})
+}
+
+// roundsOf is one round of each fault of the group.
+func roundsOf(t *testing.T, group string) []faults.Round {
 	names := slices.DeleteFunc(faults.Rounds(), func(name string) bool { return groupOf(name) != group })
 	t.Logf("what is lost: %s", strings.Join(names, ", "))
 	rounds, err := faults.Plan(1, 1, 0, names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, faults.Options{Rounds: rounds, Seed: 1})
+	return rounds
 }
 
 func run(t *testing.T, o faults.Options) {
@@ -70,6 +77,11 @@ func run(t *testing.T, o faults.Options) {
 	o.Script, o.PerJob, o.Log = "../../examples/monitored-session/monitored_session.py", 8, t.Logf
 	o.Examples = "../../examples"
 	report, err := faults.RunAlone(t.Context(), o)
+	if report != nil {
+		var table strings.Builder
+		err = errors.Join(err, report.Print(&table))
+		t.Logf("\n%s", &table)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "YARN's reason for killing a container is not lost by how the agent ends",
-		file:    "cmd/yarn-submit/agent.go",
+		file:    "cmd/yarn-submit/incontainer/agent.go",
 		old:     `if ctx.Err() != nil { // by a signal only`,
 		new:     `if false {`,
 		pkg:     "cmd/yarn-submit", test: "TestAgentEndsAsOneThatWasKilled",
@@ -156,10 +156,10 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "who asks for the page slowly does not keep a connection",
-		file:    "cmd/yarn-submit/page.go",
+		file:    "am/web/server.go",
 		old:     `ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,`,
 		new:     `ReadHeaderTimeout: 10 * time.Second,`,
-		pkg:     "cmd/yarn-submit", test: "TestThePageHasLimits",
+		pkg:     "am/web", test: "TestThePageHasLimits",
 	},
 	{
 		promise: "who says nothing to the application master does not keep a connection",
@@ -341,14 +341,14 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "kill says that a job had already ended",
-		file:    "cmd/yarn-submit/kill.go",
+		file:    "cmd/yarn-submit/job/kill.go",
 		old:     `	if already {`,
 		new:     `	if false && already {`,
 		pkg:     "cmd/yarn-submit", test: "TestJobThatSucceeds",
 	},
 	{
 		promise: "a script learns that rollback and prune have changed nothing for want of a terminal",
-		file:    "cmd/yarn-submit/consent.go",
+		file:    "cmd/yarn-submit/cli/consent.go",
 		old: `		a.unasked = true
 `,
 		new: ``,
@@ -371,7 +371,7 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "--dry-run asks the cluster what a submission would",
-		file:    "cmd/yarn-submit/run.go",
+		file:    "cmd/yarn-submit/job/run.go",
 		old:     `case os.Getenv(conf.EnvDir) == "":`,
 		new:     `case os.Getenv(conf.EnvDir) != "none":`,
 		pkg:     "cmd/yarn-submit", test: "TestClusterThatIsNotThere",
@@ -392,7 +392,7 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "a script that tasks do not get is refused before anything is started",
-		file:    "cmd/yarn-submit/run.go",
+		file:    "cmd/yarn-submit/job/run.go",
 		old: `	if err := spec.CheckCommands(job); err != nil {
 		return err
 	}

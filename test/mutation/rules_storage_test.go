@@ -141,7 +141,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "where files are there that are not understood, ckpt ls says which, and how to name their form",
-		file:    "cmd/yarn-submit/ckpt_ls.go",
+		file:    "cmd/yarn-submit/ckpt/ls.go",
 		old:     `; there are %s\nSay how`,
 		new:     `%.0s\nSay how`,
 		pkg:     "cmd/yarn-submit", test: "TestNotUnderstood",

@@ -1,4 +1,5 @@
-"""What Holdfast does in programs that import TensorFlow, by these settings.
+"""What Holdfast does in programs that import TensorFlow, by these settings. Each is off
+where it is not set or 0.
 
 HOLDFAST_RECOVERY_WAIT_SECS=1  A worker that finds the model not ready looks
     again after so many seconds instead of SessionManager's 30.
@@ -33,14 +34,14 @@ def hooks():
     manager = "tensorflow.python.training.session_manager"
     if os.environ.get("HOLDFAST_FRAMEWORK") == "tensorflow":
         yield manager, _keep_model
-    wait = os.environ.get("HOLDFAST_RECOVERY_WAIT_SECS", "")
-    if wait:
-        try:
-            seconds = float(wait)
-        except ValueError:
-            sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
-        else:
-            yield manager, _shorten_waits(seconds)
+    wait = os.environ.get("HOLDFAST_RECOVERY_WAIT_SECS", "0")
+    try:
+        seconds = float(wait or "0")
+    except ValueError:
+        sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
+        seconds = 0
+    if seconds > 0:
+        yield manager, _shorten_waits(seconds)
     if os.environ.get("HOLDFAST_LINGER", "0") != "0":
         linger = _Linger()
         yield "tensorflow.python.training.server_lib", _after_servers(linger.note_server)

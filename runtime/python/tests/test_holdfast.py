@@ -13,7 +13,7 @@ SHIM = os.environ.get("SHIM") or os.path.dirname(os.path.dirname(os.path.abspath
 sys.path.insert(0, SHIM)
 sys.dont_write_bytecode = True
 
-from _holdfast import tensorflow  # noqa: E402
+from _holdfast import start, tensorflow  # noqa: E402
 
 
 def run(script, site="", **settings):
@@ -36,6 +36,11 @@ class Start(unittest.TestCase):
             self.assertEqual(loaded, "_holdfast _holdfast.start _holdfast.tensorflow")
             # With no framework and no setting that asks for it, it stays away.
             self.assertEqual(run("import tensorflow\n" + self.LOADED, site), "_holdfast _holdfast.start")
+
+    def test_each_setting_can_be_switched_off(self):
+        for name in start.FRAMEWORKS["tensorflow"]:
+            said = run("from _holdfast import tensorflow; print(*tensorflow.hooks(), *[k for k in __import__('os').environ if k.startswith('GRPC_')])", **{name: "0"})
+            self.assertEqual(said, "", name)
 
 
 class JAX(unittest.TestCase):

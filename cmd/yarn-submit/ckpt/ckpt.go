@@ -1,0 +1,88 @@
+// Package ckpt is the commands about checkpoints, yarn-submit ckpt ...: a file for each.
+package ckpt
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/client/checkpoints"
+	"holdfast/cmd/yarn-submit/cli"
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+)
+
+// NewCommand returns the command ckpt, with those below it.
+func NewCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ckpt",
+		Short: "browse checkpoints",
+		Long: `Ckpt looks at checkpoints where they are stored; no job needs to run.
+They are named by the directory (hdfs://... or a local path) or by the job that
+writes them, its id or name.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.UnknownCommand(cmd, args); err != nil {
+				return err
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(
+		newLsCommand(), newShowCommand(), newCatCommand(), newDiffCommand(), newVerifyCommand(),
+		newGetCommand(), newPruneCommand(), newRollbackCommand(),
+	)
+	return cmd
+}
+
+// listed opens what a user named and lists the checkpoints in it. The stores
+// are closed when see has returned.
+func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []format.Checkpoint) error) error {
+	dirs, err := checkpoints.Directories(cmd.Context(), ref)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, d := range dirs {
+			d.Store.Close()
+		}
+	}()
+	for _, d := range dirs {
+		list, err := hdfsckpt.List(cmd.Context(), d.Store)
+		if err != nil {
+			return err
+		}
+		if err := see(d, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// completeCheckpoints completes URI|JOB and then so many steps.
+func completeCheckpoints(steps int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		switch {
+		case len(args) == 0:
+			if strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
+				return nil, cobra.ShellCompDirectiveFilterDirs
+			}
+			return cli.JobsToComplete(cmd), cobra.ShellCompDirectiveNoFileComp
+		case len(args) > steps:
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		var words []cobra.Completion
+		// What cannot be listed is not completed.
+		_ = listed(cmd, args[0], func(_ checkpoints.Directory, list []format.Checkpoint) error {
+			for _, c := range slices.Backward(list) {
+				if c.Step != format.NoStep {
+					words = append(words, cobra.CompletionWithDesc(strconv.FormatInt(c.Step, 10), string(c.State)))
+				}
+			}
+			return nil
+		})
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}

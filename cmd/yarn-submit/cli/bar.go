@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"holdfast/client/terminal"
+)
+
+// plainInterval is the interval at which progress is told where there is no terminal.
+const plainInterval = 10 * time.Second
+
+// Bar shows progress on standard error where a person looks on.
+func Bar(cmd *cobra.Command, name string) func(done, total int64) {
+	columns := Width()
+	if columns == 0 {
+		return nil
+	}
+	var mu sync.Mutex
+	var last time.Time
+	return func(done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		over := done >= total
+		if total == 0 || !over && time.Since(last) < 100*time.Millisecond {
+			return
+		}
+		last = time.Now()
+		room := max(10, min(40, columns-len(name)-40))
+		full := int(done * int64(room) / total)
+		fmt.Fprint(terminal.Raw(cmd.ErrOrStderr()), "\r")
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s [%s%s] %s of %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), humanize.IBytes(uint64(done)), humanize.IBytes(uint64(total)))
+		if over {
+			EraseBar(cmd)
+		}
+	}
+}
+
+// EraseBar erases what a bar has left in the cursor's line.
+func EraseBar(cmd *cobra.Command) {
+	if Width() > 0 {
+		fmt.Fprint(terminal.Raw(cmd.ErrOrStderr()), "\r\x1b[K")
+	}
+}
+
+// Uploads shows how far the upload of a job's files is: by a bar in a terminal, and
+// elsewhere by a line now and again.
+func Uploads(cmd *cobra.Command) func(done, total int64) {
+	if b := Bar(cmd, "uploading"); b != nil {
+		return b
+	}
+	last := time.Now()
+	return func(done, total int64) {
+		if time.Since(last) < plainInterval {
+			return
+		}
+		last = time.Now()
+		Note(cmd, fmt.Sprintf("uploading: %s of %s", humanize.IBytes(uint64(done)), humanize.IBytes(uint64(total))))
+	}
+}

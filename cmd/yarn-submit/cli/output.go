@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/client"
+	"holdfast/client/terminal"
+	"holdfast/proto"
+)
+
+// Output is the flag --output.
+type Output struct{ format string }
+
+func (o *Output) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.format, "output", "o", "text", "`FORMAT` of the output: text or json")
+	CompleteWith(cmd, "output", "text", "json")
+}
+
+// CompleteWith has the shell complete a flag, which is declared, with words.
+func CompleteWith(cmd *cobra.Command, flag string, words ...cobra.Completion) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}
+
+func (o *Output) JSON() bool { return o.format == "json" }
+
+func (o *Output) Check() error {
+	if o.format != "text" && o.format != "json" {
+		return client.Usagef("--output %s: there are text and json", o.format)
+	}
+	return nil
+}
+
+// WriteJSON writes a value that is a JSON object, with the version of docs/json.md as its
+// first member.
+func WriteJSON(w io.Writer, v any) error {
+	text, err := proto.VersionedJSON(v)
+	if err != nil {
+		return err
+	}
+	return writeObject(w, text)
+}
+
+// WriteProto writes a message.
+func WriteProto(w io.Writer, m pb.Message) error {
+	text, err := proto.JSON(m)
+	if err != nil {
+		return err
+	}
+	return writeObject(w, text)
+}
+
+// writeObject writes JSON, indented. Control characters that JSON may hold as they are,
+// which a terminal obeys all the same, are written by their numbers.
+func writeObject(w io.Writer, text []byte) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(terminal.Raw(w), terminal.EscapeJSON(b.String()))
+	return err
+}
+
+// WantsJSON reports whether arguments ask for JSON, also where they cannot be parsed.
+func WantsJSON(args []string) bool {
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return false
+		case a == "--output=json", a == "-o=json", a == "-ojson",
+			(a == "--output" || a == "-o") && i+1 < len(args) && args[i+1] == "json":
+			return true
+		}
+	}
+	return false
+}
+
+// WriteError writes an error for people, or for programs in one line of JSON.
+func WriteError(w io.Writer, err error, asJSON bool) {
+	if !asJSON {
+		fmt.Fprintln(w, "yarn-submit:", err)
+		return
+	}
+	f := proto.Failure{Code: client.ExitCode(err), Kind: client.Kind(err), Message: err.Error()}
+	fmt.Fprintln(w, terminal.EscapeJSON(string(f.JSON())))
+}
+
+// Width is the number of columns of the terminal on standard output, if a
+// person sits at it; 0 otherwise.
+func Width() int {
+	if !term.IsTerminal(int(os.Stdin.Fd())) || os.Getenv("TERM") == "dumb" {
+		return 0
+	}
+	return Columns()
+}
+
+// Columns is the number of columns of the terminal on standard output; 0 if it is none.
+func Columns() int {
+	if !term.IsTerminal(int(os.Stdout.Fd())) {
+		return 0
+	}
+	w, _ := TerminalSize()
+	return w
+}
+
+// TerminalSize returns the columns and lines of the terminal on standard output, or those
+// 80 and 24 if it does not report them.
+func TerminalSize() (columns, lines int) {
+	columns, lines, _ = term.GetSize(int(os.Stdout.Fd()))
+	if columns <= 0 {
+		columns = 80
+	}
+	if lines <= 0 {
+		lines = 24
+	}
+	return columns, lines
+}

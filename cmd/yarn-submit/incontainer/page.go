@@ -1,0 +1,117 @@
+package incontainer
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/am/server"
+	"holdfast/am/web"
+	"holdfast/internal/hadoop/acl"
+	"holdfast/internal/hadoop/conf"
+	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// servePage serves the pages of a job on a port of its own, and returns its server and URL. On
+// a cluster it answers YARN's web proxy; on this machine, whoever knows the URL.
+func servePage(host, id string, s secrets, site web.Site) (*http.Server, string, error) {
+	listener, err := server.Listen(host)
+	if err != nil {
+		return nil, "", fmt.Errorf("serving the tracking page: %w", err)
+	}
+	var l net.Listener = listener
+	address := "://" + listener.Address()
+	handler := web.Handler(site)
+	if site.Spec.Local {
+		key := rand.Text()
+		handler, address = web.Keyed(key, handler), "http"+address+"/"+key+"/"
+	} else {
+		filter, keys, err := pageFilter(id, site.Spec, s)
+		if err != nil {
+			l.Close()
+			return nil, "", err
+		}
+		handler, address = filter.Wrap(handler), "http"+address
+		if keys != nil {
+			l, address = tls.NewListener(l, keys.Server()), "https"+address[len("http"):]
+		}
+	}
+	page := web.NewServer(handler)
+	go func() {
+		if err := page.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			logrus.WithError(err).Error("the tracking page is not served any longer")
+		}
+	}()
+	return page, address, nil
+}
+
+// historyPage returns the URL of the page that a job has after its end (--history-url); "" if
+// it has none.
+func historyPage(spec *proto.JobSpec, id string) (string, error) {
+	if spec.HistoryUrl == "" {
+		return "", nil
+	}
+	page, err := url.JoinPath(spec.HistoryUrl, id)
+	if err != nil {
+		return "", fmt.Errorf("make the address of the page after the job's end of --history-url %s: %w", spec.HistoryUrl, err)
+	}
+	return page, nil
+}
+
+// pageFilter returns the page's filter on a cluster, and the keys for TLS where YARN has
+// given some. A stand-alone proxy lacks the key that belongs to them (WebAppProxyServer), so
+// they are not used with one.
+func pageFilter(id string, spec *proto.JobSpec, s secrets) (*web.ProxyFilter, *hadoop.PageKeys, error) {
+	proxies, err := s.conf.WebProxies()
+	if err != nil {
+		return nil, nil, err
+	}
+	viewers, err := viewers(spec, s.conf)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &web.ProxyFilter{Proxies: proxies.Hosts, Allowed: viewers, Log: logrus.WithField("app", id)}
+	for _, u := range proxies.URLs {
+		d.URLs = append(d.URLs, u+"/proxy/"+id)
+	}
+	if proxies.Alone {
+		return d, nil, nil
+	}
+	keys, err := hadoop.ReadPageKeys(s.Credentials)
+	if keys != nil {
+		d.Certificate = keys.Proxy
+	}
+	return d, keys, err
+}
+
+// viewers tells who may see the job: everybody on a cluster without ACLs
+// (yarn.acl.enable), if the job has none of its own; else its user, those whom
+// its ACL names, and YARN's administrators. That yarn.admin.acl lets everybody
+// be one where nobody has set it is not taken for an administrator's wish.
+func viewers(spec *proto.JobSpec, c *conf.Conf) (func(user string) bool, error) {
+	if !c.Bool("yarn.acl.enable", false) && spec.ViewAcl == "" {
+		return func(string) bool { return true }, nil
+	}
+	view, err := acl.Parse(spec.ViewAcl)
+	if err != nil {
+		return nil, fmt.Errorf("the job's view ACL: %w", err)
+	}
+	admins, err := acl.Parse(c.Get("yarn.admin.acl"))
+	if err != nil {
+		logrus.WithError(err).Warn("yarn.admin.acl makes nobody an administrator")
+	}
+	groups := acl.NewGroups(c)
+	return func(user string) bool {
+		if user == "" {
+			return view.All
+		}
+		return user == spec.User || view.Allows(user, groups.Of) || admins.Allows(user, groups.Of)
+	}, nil
+}
