@@ -43,9 +43,6 @@ Only the job's user may.
 }
 
 func runScale(cmd *cobra.Command, o *cli.Output, ref, arg string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	role, number, _ := strings.Cut(arg, "=")
 	n, err := strconv.ParseInt(number, 10, 32)
 	if role == "" || err != nil || n < 0 {
