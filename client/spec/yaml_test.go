@@ -102,7 +102,7 @@ notify: https://hooks/in?token=x
 	printed.Files = []*proto.FileSpec{{}} // of the inputs
 	pb.Merge(printed.Checkpoints[1], printed.Checkpoints[2])
 	worker := role(t, printed, "worker")
-	pb.Merge(worker, role(t, printed, "evaluator")) // which alone has finish
+	pb.Merge(worker, role(t, printed, "evaluator"))       // which alone has finish
 	pb.Merge(worker, printed.Roles[len(printed.Roles)-1]) // which alone saves together
 	for _, m := range []pb.Message{printed, worker, printed.Checkpoints[1]} {
 		fields := m.ProtoReflect().Descriptor().Fields()
