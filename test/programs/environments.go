@@ -4,8 +4,6 @@ import "holdfast/test/pyenv"
 
 // What the programs run on, besides pyenv's own.
 var (
-	torch22 = pyenv.Environment{Python: "3.11", Requirements: []string{"torch==2.2.2", "numpy==1.26.4"}}
-
 	tfKeras = pyenv.Environment{Requirements: []string{"tensorflow-cpu==2.21.0", "tf-keras==2.21.0", "numpy==2.4.6"}}
 	tf215   = pyenv.Environment{Python: "3.11", Requirements: []string{"tensorflow-cpu==2.15.1"}}
 	tf211   = pyenv.Environment{Python: "3.10", Requirements: []string{"tensorflow-cpu==2.11.1", "numpy==1.24.4"}}

@@ -30,7 +30,7 @@ var torchPrograms = []Program{
 		append([]string{"bin/accelerate", "launch", "--cpu", "train_accelerate.py"}, inSteps...)...),
 	ranks("deepspeed", "deepspeed/train_deepspeed.py", "deepspeed", "worker-1", []string{"deepspeed", "torch"},
 		append([]string{"python", "train_deepspeed.py"}, inSteps...)...),
-	ddp("pytorch-ddp-2.2", torch22.Make, "bin/torchrun"),
+	ddp("pytorch-ddp-2.2", pyenv.Torch22.Make, "bin/torchrun"),
 	ddp("pytorch-ddp-1.13", pyenv.Torch, "python", "-m", "torch.distributed.run", "--tee", "1", "--redirects", "1"),
 	trainer(ranks("huggingface-trainer", "huggingface-trainer/train_trainer.py", "huggingface", "worker-1", []string{"transformers", "torch"},
 		append([]string{"bin/torchrun", "train_trainer.py"}, inSteps...)...)),

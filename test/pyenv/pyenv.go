@@ -44,6 +44,9 @@ var newestTorch = Environment{Requirements: []string{
 // it. CUDA comes along and is not used. Its environment takes 6 GB.
 func NewestTorch(ctx context.Context) (python string, err error) { return newestTorch.Make(ctx) }
 
+// Torch22 has PyTorch 2.2, with a launcher that works: that of Debian's 1.13 does not.
+var Torch22 = Environment{Python: "3.11", Requirements: []string{"torch==2.2.2", "numpy==1.26.4"}}
+
 var jax = Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6"}}
 
 // JAX returns a Python interpreter that has JAX.
