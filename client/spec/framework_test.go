@@ -26,7 +26,7 @@ func TestGuessedFrameworks(t *testing.T) {
 		{"", "python train.py", "pytorch", "because train.py imports torch"},
 		{"", "python -u src/deep.py", "jax", "because src/deep.py imports jax"},
 		{"", "torchrun other.py", "pytorch", "because the command runs torchrun"},
-		{"", "horovodrun -np 2 python train.py", "pytorch", "because train.py imports torch"},
+		{"", "mpirun -np 2 python train.py", "pytorch", "because train.py imports torch"},
 		{"", "python other.py", "none", ""},
 		{"", "python {task}.py", "none", ""},
 		{"none", "python train.py", "none", ""},

@@ -62,7 +62,7 @@ image-privileged: true
 history-url: https://history/jobs
 notify: https://hooks/in?token=x
 `)
-	write(t, filepath.Join(dir, "local.yaml"), `{local: true, roles: {worker: 1}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m}`)
+	write(t, filepath.Join(dir, "local.yaml"), `{local: true, framework: jax, roles: {worker: 2}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m}`)
 	printed := &proto.JobSpec{} // with all that the two have
 	for _, name := range []string{"job.yaml", "local.yaml"} {
 		first, err := spec.ReadDraft(name)
@@ -102,7 +102,8 @@ notify: https://hooks/in?token=x
 	printed.Files = []*proto.FileSpec{{}} // of the inputs
 	pb.Merge(printed.Checkpoints[1], printed.Checkpoints[2])
 	worker := role(t, printed, "worker")
-	pb.Merge(worker, role(t, printed, "evaluator")) // which alone has finish
+	pb.Merge(worker, role(t, printed, "evaluator"))       // which alone has finish
+	pb.Merge(worker, printed.Roles[len(printed.Roles)-1]) // which alone saves together
 	for _, m := range []pb.Message{printed, worker, printed.Checkpoints[1]} {
 		fields := m.ProtoReflect().Descriptor().Fields()
 		for i := range fields.Len() {
