@@ -150,7 +150,8 @@ func (j *Job) launchFailed(e LaunchFailed) {
 }
 
 func (j *Job) containerEnded(e ContainerEnded) {
-	if e.Cause != CauseNodeLost {
+	// Of a container that was given back, YARN says so before its node has ended it.
+	if e.Cause != CauseNodeLost && e.Cause != CauseReleased {
 		j.endExpiry(e.Container)
 	}
 	if s := j.spareByContainer(e.Container); s != nil {

@@ -263,3 +263,27 @@ func TestTimesCountWhileReportsAreAwaited(t *testing.T) {
 		}
 	}
 }
+
+// TestASuccessorAwaitsTheLeaseOfWhatItGivesBack: YARN says that a container has ended as soon
+// as it is given back, and its node, if it can be reached, ends it later.
+func TestASuccessorAwaitsTheLeaseOfWhatItGivesBack(t *testing.T) {
+	p := trains(t, psAndWorkers(1, 1), 3)
+	left := p.hosted["worker-0"]
+	p.mute["AgentDisconnected"], p.mute["Allocated"] = true, true
+	p.step(core.PreemptionWarned{Containers: []string{left}, Strict: true, Within: 15 * time.Second})
+	p.step(core.CheckpointSealed{})
+	p.says("core.ReleaseAgent{Container:" + left)
+	mark := p.log.Len()
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{p.hosted["ps-0"]: "n1", left: "n2"}})
+	p.attach(p.hosted["ps-0"])
+	if got := p.since(mark); !strings.Contains(got, "core.Release{Container:"+left) || !strings.Contains(got, "Cause:container released") {
+		t.Fatalf("the container was not given back:\n%s", got)
+	}
+	p.free("worker-0", "c9")
+	p.wait(5 * time.Second)
+	if strings.Contains(p.since(mark), "Task:worker-0 Attempt:1") {
+		t.Errorf("the next attempt is started while the one before may run:\n%s", p.since(mark))
+	}
+	p.wait(30 * time.Second)
+	p.says("Task:worker-0 Attempt:1")
+}

@@ -109,6 +109,8 @@ var mutations = []mutation{
 	{"a group works with a number that is no multiple", "group.go",
 		`		n -= n % r.Multiple
 `, ``},
+	{"what YARN says has ended because it was given back is taken for ended", "loss.go",
+		` && e.Cause != CauseReleased {`, ` {`},
 	{"a group goes on while a lost member can complete a save", "group.go",
 		`			list = append(list, t.expiringContainers()...)
 `, ``},
