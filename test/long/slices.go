@@ -21,7 +21,7 @@ var allSlices = []slice{
 		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongJAXPrograms", "TestLongBoostingPrograms"}},
 	}},
 	{name: "programs-versions", tests: []tests{
-		{"test/programs", []string{"TestLongTensorFlowVersions", "TestLongRayPrograms"}},
+		{"test/programs", []string{"TestLongTensorFlowVersions", "TestLongRayPrograms", "TestLongTorchFTPrograms"}},
 	}},
 	{name: "faults-tasks", tests: []tests{
 		{"test/faults", []string{"TestLongTasksAreLost", "TestLongMastersAreLost"}},

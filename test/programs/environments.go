@@ -6,7 +6,7 @@ import "holdfast/test/pyenv"
 // CUDA are not used for it: nothing here has a GPU.
 var (
 	torchNew = pyenv.Environment{Requirements: []string{
-		"torch==2.15.0", "lightning==2.6.6", "transformers==5.24.0", "accelerate==1.15.0", "deepspeed==0.19.8", "numpy==2.4.6",
+		"torch==2.15.0", "lightning==2.6.6", "transformers==5.24.0", "accelerate==1.15.0", "deepspeed==0.19.8", "numpy==2.4.6", "torchft==0.2.0",
 	}}
 
 	torch22 = pyenv.Environment{Python: "3.11", Requirements: []string{"torch==2.2.2", "numpy==1.26.4"}}
