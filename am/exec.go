@@ -17,11 +17,11 @@ import (
 )
 
 // jobService is what clients call: the status store, commands in containers,
-// and restarts of tasks.
+// and what they ask of core.
 type jobService struct {
 	*status.Store
-	agents  *agents.Server
-	restart func(ctx context.Context, task, user string) (refusal string, err error)
+	agents *agents.Server
+	ask    func(context.Context, core.Event) error
 }
 
 var _ proto.JobServiceServer = jobService{}

@@ -30,7 +30,7 @@ type executor struct {
 	// assigned and starting are the containers for which there are such messages.
 	assigned map[string]*proto.Assign
 	starting map[string]bool
-	answer   chan<- string // to the last RestartRequested
+	answer   chan<- string // to the last request
 	dirty    bool          // there is something to flush
 	flushDue *time.Timer
 }
@@ -118,7 +118,7 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 		})
 		m.cfg.Log.WithField("task", action.Task).Infof("%s: %s", action.Kind, action.Text)
 		m.notifyOf(action, now)
-	case core.RestartAnswered:
+	case core.RequestAnswered:
 		x.answer <- action.Refusal
 	case core.Finish:
 		return &action

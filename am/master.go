@@ -51,7 +51,7 @@ type Master struct {
 
 	received chan agents.Received
 	ends     chan core.Event // what ends the job from outside
-	restarts chan restartRequest
+	requests chan request
 	stepsDue chan struct{} // capacity 1: core is to be told of steps
 	done     chan struct{} // closed when the event loop has ended
 }
@@ -68,7 +68,7 @@ func New(cfg Config) (*Master, error) {
 		preparation: newPreparation(checkpoint.NewPreparer(cfg.checkpoint())),
 		received:    make(chan agents.Received, 64),
 		ends:        make(chan core.Event, 1),
-		restarts:    make(chan restartRequest),
+		requests:    make(chan request),
 		stepsDue:    make(chan struct{}, 1),
 		done:        make(chan struct{}),
 	}
@@ -99,7 +99,7 @@ func New(cfg Config) (*Master, error) {
 		m.liveness = recovery.NewLivenessFile(cfg.Dir, lease, cfg.Log)
 	}
 	var err error
-	if m.grpc, err = server.New(cfg.Keys, cfg.Log, m.agents, jobService{m.status, m.agents, m.requestRestart}); err != nil {
+	if m.grpc, err = server.New(cfg.Keys, cfg.Log, m.agents, jobService{m.status, m.agents, m.ask}); err != nil {
 		return nil, err
 	}
 	m.status.PassStage(status.StageListening)

@@ -182,7 +182,7 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		case w := <-windows:
 			next = core.LivenessConfirmed{Since: w.Since, Until: w.Until}
 		case next = <-m.ends:
-		case r := <-m.restarts:
+		case r := <-m.requests:
 			next, x.answer = r.event, r.answer
 		case <-ended:
 			ended = nil

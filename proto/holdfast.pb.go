@@ -3552,6 +3552,102 @@ func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
 	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
+type ScaleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Count         int32                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"` // who asks, for the event log; not verified
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScaleRequest) Reset() {
+	*x = ScaleRequest{}
+	mi := &file_holdfast_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScaleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScaleRequest) ProtoMessage() {}
+
+func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
+func (*ScaleRequest) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ScaleRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *ScaleRequest) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ScaleRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+type ScaleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScaleResponse) Reset() {
+	*x = ScaleResponse{}
+	mi := &file_holdfast_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScaleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScaleResponse) ProtoMessage() {}
+
+func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
+func (*ScaleResponse) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3560,7 +3656,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3572,7 +3668,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3585,7 +3681,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 // SamplesRequest selects samples of a job.
@@ -3604,7 +3700,7 @@ type SamplesRequest struct {
 
 func (x *SamplesRequest) Reset() {
 	*x = SamplesRequest{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3616,7 +3712,7 @@ func (x *SamplesRequest) String() string {
 func (*SamplesRequest) ProtoMessage() {}
 
 func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3629,7 +3725,7 @@ func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
 func (*SamplesRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SamplesRequest) GetNames() []string {
@@ -3666,7 +3762,7 @@ type JobSamples struct {
 
 func (x *JobSamples) Reset() {
 	*x = JobSamples{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3678,7 +3774,7 @@ func (x *JobSamples) String() string {
 func (*JobSamples) ProtoMessage() {}
 
 func (x *JobSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3691,7 +3787,7 @@ func (x *JobSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
 func (*JobSamples) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobSamples) GetId() string {
@@ -3735,7 +3831,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3747,7 +3843,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3760,7 +3856,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Series) GetName() string {
@@ -3835,7 +3931,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3847,7 +3943,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3860,7 +3956,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -3879,7 +3975,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3891,7 +3987,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3904,7 +4000,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -3944,14 +4040,16 @@ type JobStatus struct {
 	// The value of each scalar that a task reported last, by name; at most 16.
 	Scalars []*ScalarValue `protobuf:"bytes,23,rep,name=scalars,proto3" json:"scalars,omitempty"`
 	// That the program says it makes, as the task that reported step does; 0 if it says none.
-	TotalSteps    int64 `protobuf:"varint,24,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"`
+	TotalSteps int64 `protobuf:"varint,24,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"`
+	// Those that have worked, of tasks that restart together, the oldest first; at most 100.
+	Generations   []*Generation `protobuf:"bytes,25,rep,name=generations,proto3" json:"generations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3963,7 +4061,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3976,7 +4074,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4147,6 +4245,131 @@ func (x *JobStatus) GetTotalSteps() int64 {
 	return 0
 }
 
+func (x *JobStatus) GetGenerations() []*Generation {
+	if x != nil {
+		return x.Generations
+	}
+	return nil
+}
+
+// Generation is the common life of tasks that restart together: from their start to the
+// next restart of all.
+type Generation struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Number            int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	StartedUnixMs     int64                  `protobuf:"varint,2,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
+	EndedUnixMs       int64                  `protobuf:"varint,3,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"`                        // 0 while it works
+	Tasks             int32                  `protobuf:"varint,4,opt,name=tasks,proto3" json:"tasks,omitempty"`                                                         // that work
+	Of                int32                  `protobuf:"varint,5,opt,name=of,proto3" json:"of,omitempty"`                                                               // with those that it does without
+	Parked            []string               `protobuf:"bytes,6,rep,name=parked,proto3" json:"parked,omitempty"`                                                        // the latter
+	FirstStep         int64                  `protobuf:"varint,7,opt,name=first_step,json=firstStep,proto3" json:"first_step,omitempty"`                                // 0 if it has made none
+	LastStep          int64                  `protobuf:"varint,8,opt,name=last_step,json=lastStep,proto3" json:"last_step,omitempty"`                                   // the same
+	StepsPerSecond    float64                `protobuf:"fixed64,9,opt,name=steps_per_second,json=stepsPerSecond,proto3" json:"steps_per_second,omitempty"`              // from its first step to its last; 0 if not known
+	FirstStepAtUnixMs int64                  `protobuf:"varint,10,opt,name=first_step_at_unix_ms,json=firstStepAtUnixMs,proto3" json:"first_step_at_unix_ms,omitempty"` // 0 if it has made none
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *Generation) Reset() {
+	*x = Generation{}
+	mi := &file_holdfast_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Generation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Generation) ProtoMessage() {}
+
+func (x *Generation) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Generation.ProtoReflect.Descriptor instead.
+func (*Generation) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Generation) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Generation) GetStartedUnixMs() int64 {
+	if x != nil {
+		return x.StartedUnixMs
+	}
+	return 0
+}
+
+func (x *Generation) GetEndedUnixMs() int64 {
+	if x != nil {
+		return x.EndedUnixMs
+	}
+	return 0
+}
+
+func (x *Generation) GetTasks() int32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *Generation) GetOf() int32 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
+func (x *Generation) GetParked() []string {
+	if x != nil {
+		return x.Parked
+	}
+	return nil
+}
+
+func (x *Generation) GetFirstStep() int64 {
+	if x != nil {
+		return x.FirstStep
+	}
+	return 0
+}
+
+func (x *Generation) GetLastStep() int64 {
+	if x != nil {
+		return x.LastStep
+	}
+	return 0
+}
+
+func (x *Generation) GetStepsPerSecond() float64 {
+	if x != nil {
+		return x.StepsPerSecond
+	}
+	return 0
+}
+
+func (x *Generation) GetFirstStepAtUnixMs() int64 {
+	if x != nil {
+		return x.FirstStepAtUnixMs
+	}
+	return 0
+}
+
 // ScalarValue is the last value of a scalar that tasks report.
 type ScalarValue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4161,7 +4384,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4173,7 +4396,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4186,7 +4409,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -4234,7 +4457,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4246,7 +4469,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4259,7 +4482,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -4287,7 +4510,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4299,7 +4522,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4312,7 +4535,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobSummary) GetId() string {
@@ -4393,7 +4616,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4405,7 +4628,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4418,7 +4641,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -4503,7 +4726,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4515,7 +4738,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4528,7 +4751,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -4753,7 +4976,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +4988,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +5001,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Stage) GetName() string {
@@ -4815,13 +5038,15 @@ type Incident struct {
 	LostSteps        int64                  `protobuf:"varint,15,opt,name=lost_steps,json=lostSteps,proto3" json:"lost_steps,omitempty"`                        // steps since the newest complete checkpoint, which are repeated
 	ProgressUnixMs   int64                  `protobuf:"varint,16,opt,name=progress_unix_ms,json=progressUnixMs,proto3" json:"progress_unix_ms,omitempty"`       // first new step of the job; 0 if not yet
 	ProgressAfterMs  int64                  `protobuf:"varint,17,opt,name=progress_after_ms,json=progressAfterMs,proto3" json:"progress_after_ms,omitempty"`    // from the loss to progress_unix_ms
+	TasksBefore      int32                  `protobuf:"varint,18,opt,name=tasks_before,json=tasksBefore,proto3" json:"tasks_before,omitempty"`                  // that worked together with it, and it; 0: it works alone
+	TasksAfter       int32                  `protobuf:"varint,19,opt,name=tasks_after,json=tasksAfter,proto3" json:"tasks_after,omitempty"`                     // that work together after it; 0: not known yet, or it works alone
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4833,7 +5058,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4846,7 +5071,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -4968,6 +5193,20 @@ func (x *Incident) GetProgressAfterMs() int64 {
 	return 0
 }
 
+func (x *Incident) GetTasksBefore() int32 {
+	if x != nil {
+		return x.TasksBefore
+	}
+	return 0
+}
+
+func (x *Incident) GetTasksAfter() int32 {
+	if x != nil {
+		return x.TasksAfter
+	}
+	return 0
+}
+
 // Notification is what JobSpec.notify_url is sent, as JSON.
 type Notification struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4987,7 +5226,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5238,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5251,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Notification) GetId() string {
@@ -5099,7 +5338,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5111,7 +5350,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5124,7 +5363,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -5479,7 +5718,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x12RestartTaskRequest\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\"\x15\n" +
-	"\x13RestartTaskResponse\"\x0f\n" +
+	"\x13RestartTaskResponse\"L\n" +
+	"\fScaleRequest\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\"\x0f\n" +
+	"\rScaleResponse\"\x0f\n" +
 	"\rStatusRequest\"T\n" +
 	"\x0eSamplesRequest\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x14\n" +
@@ -5504,7 +5748,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
 	"\fKillResponse\x12\"\n" +
-	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xf2\x06\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xaa\a\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -5534,7 +5778,22 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x18complete_step_at_unix_ms\x18\x16 \x01(\x03R\x14completeStepAtUnixMs\x12/\n" +
 	"\ascalars\x18\x17 \x03(\v2\x15.holdfast.ScalarValueR\ascalars\x12\x1f\n" +
 	"\vtotal_steps\x18\x18 \x01(\x03R\n" +
-	"totalSteps\"}\n" +
+	"totalSteps\x126\n" +
+	"\vgenerations\x18\x19 \x03(\v2\x14.holdfast.GenerationR\vgenerations\"\xc6\x02\n" +
+	"\n" +
+	"Generation\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\x12&\n" +
+	"\x0fstarted_unix_ms\x18\x02 \x01(\x03R\rstartedUnixMs\x12\"\n" +
+	"\rended_unix_ms\x18\x03 \x01(\x03R\vendedUnixMs\x12\x14\n" +
+	"\x05tasks\x18\x04 \x01(\x05R\x05tasks\x12\x0e\n" +
+	"\x02of\x18\x05 \x01(\x05R\x02of\x12\x16\n" +
+	"\x06parked\x18\x06 \x03(\tR\x06parked\x12\x1d\n" +
+	"\n" +
+	"first_step\x18\a \x01(\x03R\tfirstStep\x12\x1b\n" +
+	"\tlast_step\x18\b \x01(\x03R\blastStep\x12(\n" +
+	"\x10steps_per_second\x18\t \x01(\x01R\x0estepsPerSecond\x120\n" +
+	"\x15first_step_at_unix_ms\x18\n" +
+	" \x01(\x03R\x11firstStepAtUnixMs\"}\n" +
 	"\vScalarValue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x12\n" +
@@ -5603,7 +5862,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\x02 \x01(\x03R\batUnixMs\"\xa2\x04\n" +
+	"at_unix_ms\x18\x02 \x01(\x03R\batUnixMs\"\xe6\x04\n" +
 	"\bIncident\x12\x1c\n" +
 	"\n" +
 	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +
@@ -5625,7 +5884,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"lost_steps\x18\x0f \x01(\x03R\tlostSteps\x12(\n" +
 	"\x10progress_unix_ms\x18\x10 \x01(\x03R\x0eprogressUnixMs\x12*\n" +
-	"\x11progress_after_ms\x18\x11 \x01(\x03R\x0fprogressAfterMs\"\x85\x02\n" +
+	"\x11progress_after_ms\x18\x11 \x01(\x03R\x0fprogressAfterMs\x12!\n" +
+	"\ftasks_before\x18\x12 \x01(\x05R\vtasksBefore\x12\x1f\n" +
+	"\vtasks_after\x18\x13 \x01(\x05R\n" +
+	"tasksAfter\"\x85\x02\n" +
 	"\fNotification\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -5676,14 +5938,15 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x12TASK_STATE_STOPPED\x10\b\x12\x15\n" +
 	"\x11TASK_STATE_PARKED\x10\t2E\n" +
 	"\fAgentService\x125\n" +
-	"\aConnect\x12\x13.holdfast.FromAgent\x1a\x11.holdfast.ToAgent(\x010\x012\xf2\x02\n" +
+	"\aConnect\x12\x13.holdfast.FromAgent\x1a\x11.holdfast.ToAgent(\x010\x012\xac\x03\n" +
 	"\n" +
 	"JobService\x126\n" +
 	"\x06Status\x12\x17.holdfast.StatusRequest\x1a\x13.holdfast.JobStatus\x127\n" +
 	"\x05Watch\x12\x17.holdfast.StatusRequest\x1a\x13.holdfast.JobStatus0\x01\x125\n" +
 	"\x04Kill\x12\x15.holdfast.KillRequest\x1a\x16.holdfast.KillResponse\x129\n" +
 	"\aSamples\x12\x18.holdfast.SamplesRequest\x1a\x14.holdfast.JobSamples\x12J\n" +
-	"\vRestartTask\x12\x1c.holdfast.RestartTaskRequest\x1a\x1d.holdfast.RestartTaskResponse\x125\n" +
+	"\vRestartTask\x12\x1c.holdfast.RestartTaskRequest\x1a\x1d.holdfast.RestartTaskResponse\x128\n" +
+	"\x05Scale\x12\x16.holdfast.ScaleRequest\x1a\x17.holdfast.ScaleResponse\x125\n" +
 	"\x04Exec\x12\x15.holdfast.ExecRequest\x1a\x14.holdfast.ExecOutput0\x01B\x10Z\x0eholdfast/protob\x06proto3"
 
 var (
@@ -5699,7 +5962,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -5739,30 +6002,33 @@ var file_holdfast_proto_goTypes = []any{
 	(*ExecRequest)(nil),         // 35: holdfast.ExecRequest
 	(*RestartTaskRequest)(nil),  // 36: holdfast.RestartTaskRequest
 	(*RestartTaskResponse)(nil), // 37: holdfast.RestartTaskResponse
-	(*StatusRequest)(nil),       // 38: holdfast.StatusRequest
-	(*SamplesRequest)(nil),      // 39: holdfast.SamplesRequest
-	(*JobSamples)(nil),          // 40: holdfast.JobSamples
-	(*Series)(nil),              // 41: holdfast.Series
-	(*KillRequest)(nil),         // 42: holdfast.KillRequest
-	(*KillResponse)(nil),        // 43: holdfast.KillResponse
-	(*JobStatus)(nil),           // 44: holdfast.JobStatus
-	(*ScalarValue)(nil),         // 45: holdfast.ScalarValue
-	(*JobList)(nil),             // 46: holdfast.JobList
-	(*JobSummary)(nil),          // 47: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 48: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 49: holdfast.TaskStatus
-	(*Stage)(nil),               // 50: holdfast.Stage
-	(*Incident)(nil),            // 51: holdfast.Incident
-	(*Notification)(nil),        // 52: holdfast.Notification
-	(*JobEvent)(nil),            // 53: holdfast.JobEvent
-	nil,                         // 54: holdfast.JobSpec.EnvEntry
-	nil,                         // 55: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 56: holdfast.Start.EnvEntry
-	nil,                         // 57: holdfast.PrewarmPlan.EnvEntry
+	(*ScaleRequest)(nil),        // 38: holdfast.ScaleRequest
+	(*ScaleResponse)(nil),       // 39: holdfast.ScaleResponse
+	(*StatusRequest)(nil),       // 40: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 41: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 42: holdfast.JobSamples
+	(*Series)(nil),              // 43: holdfast.Series
+	(*KillRequest)(nil),         // 44: holdfast.KillRequest
+	(*KillResponse)(nil),        // 45: holdfast.KillResponse
+	(*JobStatus)(nil),           // 46: holdfast.JobStatus
+	(*Generation)(nil),          // 47: holdfast.Generation
+	(*ScalarValue)(nil),         // 48: holdfast.ScalarValue
+	(*JobList)(nil),             // 49: holdfast.JobList
+	(*JobSummary)(nil),          // 50: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 51: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 52: holdfast.TaskStatus
+	(*Stage)(nil),               // 53: holdfast.Stage
+	(*Incident)(nil),            // 54: holdfast.Incident
+	(*Notification)(nil),        // 55: holdfast.Notification
+	(*JobEvent)(nil),            // 56: holdfast.JobEvent
+	nil,                         // 57: holdfast.JobSpec.EnvEntry
+	nil,                         // 58: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 59: holdfast.Start.EnvEntry
+	nil,                         // 60: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	54, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	57, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -5783,7 +6049,7 @@ var file_holdfast_proto_depIdxs = []int32{
 	16, // 19: holdfast.Exited.scalars:type_name -> holdfast.Scalar
 	16, // 20: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
 	19, // 21: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	55, // 22: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	58, // 22: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
 	25, // 23: holdfast.ToAgent.assign:type_name -> holdfast.Assign
 	26, // 24: holdfast.ToAgent.start:type_name -> holdfast.Start
 	27, // 25: holdfast.ToAgent.stop:type_name -> holdfast.Stop
@@ -5799,44 +6065,47 @@ var file_holdfast_proto_depIdxs = []int32{
 	34, // 35: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
 	4,  // 36: holdfast.Assign.spec:type_name -> holdfast.JobSpec
 	29, // 37: holdfast.Assign.routes:type_name -> holdfast.Routes
-	56, // 38: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	59, // 38: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
 	25, // 39: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	57, // 40: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	60, // 40: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
 	22, // 41: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	41, // 42: holdfast.JobSamples.series:type_name -> holdfast.Series
-	41, // 43: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	43, // 42: holdfast.JobSamples.series:type_name -> holdfast.Series
+	43, // 43: holdfast.JobSamples.recent:type_name -> holdfast.Series
 	2,  // 44: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	49, // 45: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	48, // 46: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	53, // 47: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	51, // 48: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	52, // 45: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	51, // 46: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	56, // 47: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	54, // 48: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
 	6,  // 49: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	50, // 50: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	45, // 51: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	47, // 52: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 53: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 54: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	50, // 55: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	2,  // 56: holdfast.Notification.state:type_name -> holdfast.JobState
-	8,  // 57: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	38, // 58: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	38, // 59: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	42, // 60: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	39, // 61: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	36, // 62: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	35, // 63: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	23, // 64: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	44, // 65: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	44, // 66: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	43, // 67: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	40, // 68: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	37, // 69: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	21, // 70: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	64, // [64:71] is the sub-list for method output_type
-	57, // [57:64] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	53, // 50: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	48, // 51: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	47, // 52: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	50, // 53: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 54: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 55: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	53, // 56: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	2,  // 57: holdfast.Notification.state:type_name -> holdfast.JobState
+	8,  // 58: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	40, // 59: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	40, // 60: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	44, // 61: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	41, // 62: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	36, // 63: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	38, // 64: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	35, // 65: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	23, // 66: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	46, // 67: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	46, // 68: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	45, // 69: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	42, // 70: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	37, // 71: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	39, // 72: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	21, // 73: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	66, // [66:74] is the sub-list for method output_type
+	58, // [58:66] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -5871,14 +6140,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[45].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[48].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   54,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

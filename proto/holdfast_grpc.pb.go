@@ -141,6 +141,7 @@ const (
 	JobService_Kill_FullMethodName        = "/holdfast.JobService/Kill"
 	JobService_Samples_FullMethodName     = "/holdfast.JobService/Samples"
 	JobService_RestartTask_FullMethodName = "/holdfast.JobService/RestartTask"
+	JobService_Scale_FullMethodName       = "/holdfast.JobService/Scale"
 	JobService_Exec_FullMethodName        = "/holdfast.JobService/Exec"
 )
 
@@ -158,6 +159,9 @@ type JobServiceClient interface {
 	// RestartTask ends a task's present attempt, so that the task is restarted. Who asks for
 	// it again while the attempt is being stopped is answered the same.
 	RestartTask(ctx context.Context, in *RestartTaskRequest, opts ...grpc.CallOption) (*RestartTaskResponse, error)
+	// Scale has the job work with another number of tasks of a role, within the range that
+	// the role was submitted with. It answers once that is decided.
+	Scale(ctx context.Context, in *ScaleRequest, opts ...grpc.CallOption) (*ScaleResponse, error)
 	// Exec runs a command in a task's container, or has the task's processes print their
 	// stacks, and sends what that prints. It ends after the message with done set; that the
 	// client ends the call ends the command.
@@ -231,6 +235,16 @@ func (c *jobServiceClient) RestartTask(ctx context.Context, in *RestartTaskReque
 	return out, nil
 }
 
+func (c *jobServiceClient) Scale(ctx context.Context, in *ScaleRequest, opts ...grpc.CallOption) (*ScaleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ScaleResponse)
+	err := c.cc.Invoke(ctx, JobService_Scale_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) Exec(ctx context.Context, in *ExecRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExecOutput], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &JobService_ServiceDesc.Streams[1], JobService_Exec_FullMethodName, cOpts...)
@@ -264,6 +278,9 @@ type JobServiceServer interface {
 	// RestartTask ends a task's present attempt, so that the task is restarted. Who asks for
 	// it again while the attempt is being stopped is answered the same.
 	RestartTask(context.Context, *RestartTaskRequest) (*RestartTaskResponse, error)
+	// Scale has the job work with another number of tasks of a role, within the range that
+	// the role was submitted with. It answers once that is decided.
+	Scale(context.Context, *ScaleRequest) (*ScaleResponse, error)
 	// Exec runs a command in a task's container, or has the task's processes print their
 	// stacks, and sends what that prints. It ends after the message with done set; that the
 	// client ends the call ends the command.
@@ -292,6 +309,9 @@ func (UnimplementedJobServiceServer) Samples(context.Context, *SamplesRequest) (
 }
 func (UnimplementedJobServiceServer) RestartTask(context.Context, *RestartTaskRequest) (*RestartTaskResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RestartTask not implemented")
+}
+func (UnimplementedJobServiceServer) Scale(context.Context, *ScaleRequest) (*ScaleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Scale not implemented")
 }
 func (UnimplementedJobServiceServer) Exec(*ExecRequest, grpc.ServerStreamingServer[ExecOutput]) error {
 	return status.Error(codes.Unimplemented, "method Exec not implemented")
@@ -400,6 +420,24 @@ func _JobService_RestartTask_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_Scale_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ScaleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).Scale(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_Scale_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).Scale(ctx, req.(*ScaleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_Exec_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(ExecRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -433,6 +471,10 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RestartTask",
 			Handler:    _JobService_RestartTask_Handler,
+		},
+		{
+			MethodName: "Scale",
+			Handler:    _JobService_Scale_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -44,6 +44,25 @@ func (s *JobStatus) OpenIncidents() int {
 	return n
 }
 
+// Group says with how many of the tasks that restart together the job works; "" where it
+// works with all of them, or with none now.
+func (s *JobStatus) Group() string {
+	n := len(s.GetGenerations())
+	if n == 0 {
+		return ""
+	}
+	g := s.Generations[n-1]
+	if g.EndedUnixMs != 0 || g.Tasks == g.Of {
+		return ""
+	}
+	const most = 5
+	without := strings.Join(g.Parked[:min(len(g.Parked), most)], ", ")
+	if more := len(g.Parked) - most; more > 0 {
+		without += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("works with %d of %d tasks, without %s", g.Tasks, g.Of, without)
+}
+
 // Remaining returns the time until the job has made all its steps at its present rate. It is 0
 // where that is not known: the program does not say how many it makes, or not all tasks run.
 func (s *JobStatus) Remaining() time.Duration {
@@ -53,7 +72,7 @@ func (s *JobStatus) Remaining() time.Duration {
 	}
 	for _, t := range s.Tasks {
 		switch t.State {
-		case TaskState_TASK_STATE_RUNNING, TaskState_TASK_STATE_SUCCEEDED, TaskState_TASK_STATE_STOPPED:
+		case TaskState_TASK_STATE_RUNNING, TaskState_TASK_STATE_SUCCEEDED, TaskState_TASK_STATE_STOPPED, TaskState_TASK_STATE_PARKED:
 		default:
 			return 0
 		}

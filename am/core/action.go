@@ -89,8 +89,9 @@ type Record struct {
 	TookMS int64 // since the loss: until it was noticed (KindLost), or the task was back (KindRecovered)
 }
 
-// RestartAnswered answers RestartRequested. With an empty Refusal, the task is restarted.
-type RestartAnswered struct{ Refusal string }
+// RequestAnswered answers RestartRequested and ScaleRequested. With an empty Refusal, what
+// was asked for is done.
+type RequestAnswered struct{ Refusal string }
 
 // Finish ends the job.
 type Finish struct {
@@ -122,7 +123,7 @@ func (ReleaseAgent) action()    {}
 func (Route) action()           {}
 func (PrepareStore) action()    {}
 func (Record) action()          {}
-func (RestartAnswered) action() {}
+func (RequestAnswered) action() {}
 func (Finish) action()          {}
 
 // Kinds of Record.

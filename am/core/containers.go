@@ -9,8 +9,15 @@ import (
 )
 
 // ask wants a container for a task that has none: a spare one, or its stand-in, or else
-// a new one.
+// a new one; none for a task that is surplus.
 func (j *Job) ask(t *task) {
+	if t.surplus {
+		if !t.together() && !t.loss.since.IsZero() {
+			j.record(t, KindResized, "the others work on without it")
+		}
+		j.becomeSurplus(t)
+		return
+	}
 	if s := j.spareFor(t); s != nil {
 		j.useSpare(t, s)
 		return

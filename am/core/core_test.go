@@ -326,3 +326,25 @@ func TestTranscripts(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitingIsToldOnce: also while the amounts of its reason change each second.
+func TestWaitingIsToldOnce(t *testing.T) {
+	p := playWith(t, ranks(2), 3, 0, core.Limits{})
+	p.mute["Allocated"] = true
+	p.step(core.Begin{})
+	for _, why := range []string{
+		"the queue is full (4.2 GB of at most 6 GB in use): it leaves this job 64 MB",
+		"the queue is full (4.2 GB of at most 6 GB in use): it leaves this job nothing",
+		"the queue is full (2.2 GB of at most 6 GB in use): it leaves this job 768 MB",
+	} {
+		p.step(core.Waiting{Why: why})
+		if _, now := p.job.State(); now != why {
+			t.Errorf("the job waits for %q; want %q", now, why)
+		}
+	}
+	if n := strings.Count(p.log.String(), "core.Record{Task: Kind:waiting"); n != 1 {
+		t.Errorf("the event log has it %d times:\n%s", n, p.log.String())
+	}
+	p.step(core.Waiting{Why: "no node has 1 GB free now"})
+	p.says("no node has 1 GB free now")
+}

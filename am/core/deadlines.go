@@ -99,7 +99,7 @@ func (j *Job) considerWork(next *earliest) {
 // What it looks at is changed by methods that call touch, but for the job's phase and the
 // nodes that close.
 func (j *Job) idle(t *task) bool {
-	if j.phase != assembling && !t.state.ongoing() && !t.state.done() {
+	if j.phase != assembling && !t.state.ongoing() && !t.state.done() && t.state != surplus {
 		return false
 	}
 	return t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil &&

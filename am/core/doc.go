@@ -20,6 +20,8 @@
 //	running ◄─► lingering     its work is done, and its process stays for others, until
 //	                          it is let end; it may end otherwise as if it ran
 //	waiting ─► preparing      a spare is given to it
+//	any but done ─► surplus   its role was scaled down, and it has left its container
+//	surplus ─► waiting        its role was scaled up
 //	any ─► waiting            its container is lost or left
 //	succeeded ─► ready        all start again together
 //	running ─► finishing ─► succeeded, failed or stopping
@@ -29,6 +31,7 @@
 //
 //	state       its task
 //	waiting     has no container; has an outstanding request for one
+//	surplus     has no container and asks for none, since a person wants fewer tasks
 //	launching   has a container whose agent has not connected yet
 //	preparing   was assigned to a connected agent, which prepares it
 //	ready       can start; waits for its gang start, a delay or the store
@@ -44,7 +47,7 @@
 // What belongs to which states:
 //
 //	request                  waiting
-//	loc (container, node)    all but waiting; optional in succeeded, failed and stopped
+//	loc (container, node)    all but waiting and surplus; optional in succeeded, failed and stopped
 //	loc.deadline             launching, preparing, and while the agent is unreachable
 //	loc.silent               any with a container whose agent was connected: the agent
 //	                         is unreachable, and may be back until loc.deadline
@@ -83,6 +86,8 @@
 //	group           tasks that restart together; elastic: one that may do with fewer
 //	parked          of tasks: the generation that was formed last is without it; while
 //	                that runs, the task waits, or is ready, and does not start
+//	surplus         of tasks: a person wants fewer of its role; it leaves its container,
+//	                or has left it
 //	optional        of tasks: without influence on the job's outcome
 //	spare           a container with an agent and without a task
 //	stand-in        a spare for one task that has to leave its container, or whose

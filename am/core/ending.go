@@ -23,7 +23,7 @@ func (j *Job) checkCompletion() {
 			n = 1
 		case t.state == lingering:
 			n, linger = 1, true
-		case t.run.number >= 0 && !j.isParked(t):
+		case t.run.number >= 0 && !j.isParked(t) && (!t.surplus || t.state.active()):
 			return
 		}
 		succeededOf[t.role] += n

@@ -155,8 +155,16 @@ type Tick struct{}
 type Kill struct{ Why string }
 
 // RestartRequested ends the present attempt of a task, so that it is restarted, because a
-// person wants it; RestartAnswered follows in the same step.
+// person wants it; RequestAnswered follows in the same step.
 type RestartRequested struct{ Task, User string }
+
+// ScaleRequested has the job work with another number of tasks of a role, because a person
+// wants it; RequestAnswered follows in the same step.
+type ScaleRequested struct {
+	Role  string
+	Count int32
+	User  string
+}
 
 // Broken ends the job because the cluster does not serve it any longer.
 type Broken struct{ Why string }
@@ -218,6 +226,7 @@ func (StorePrepared) event()       {}
 func (Tick) event()                {}
 func (Kill) event()                {}
 func (RestartRequested) event()    {}
+func (ScaleRequested) event()      {}
 func (Broken) event()              {}
 func (Waiting) event()             {}
 func (PreemptionWarned) event()    {}
@@ -246,6 +255,7 @@ const (
 	CauseNodeDecommissioned       // its node is taken out of service
 	CauseStalled                  // it made no step any longer
 	CauseRequested                // a person asked for its restart
+	CauseScaledDown               // a person wants fewer tasks
 	CauseVirtualLimit             // it reserved more virtual memory than its node allows
 )
 
@@ -265,6 +275,7 @@ var causeText = [...]string{
 	CauseNodeDecommissioned: "node taken out of service",
 	CauseStalled:            "no steps any longer",
 	CauseRequested:          "restart requested",
+	CauseScaledDown:         "scaled down",
 	CauseVirtualLimit:       "over the node's limit of virtual memory",
 }
 

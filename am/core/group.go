@@ -79,7 +79,7 @@ func (j *Job) mustAwait(t *task) bool {
 func (j *Job) form() {
 	ready := map[*proto.RoleSpec]int32{}
 	for _, t := range j.tasks {
-		if t.elastic() && !j.holdsUpGang(t) {
+		if t.elastic() && !t.surplus && !j.holdsUpGang(t) {
 			ready[t.role]++
 		}
 	}
@@ -93,7 +93,7 @@ func (j *Job) form() {
 			continue
 		}
 		was := t.parked
-		t.parked = j.holdsUpGang(t) || left[t.role] == 0
+		t.parked = t.surplus || j.holdsUpGang(t) || left[t.role] == 0
 		if !t.parked {
 			left[t.role]--
 		}
@@ -169,7 +169,9 @@ func (j *Job) leaveBehind() {
 		switch {
 		case !t.together():
 		case !j.holdsUpGang(t):
-			ready[t.role]++
+			if !t.surplus {
+				ready[t.role]++
+			}
 		case t.elastic() && t.unreachable() && t.loc.orphan == nil:
 			if !j.past(j.leaveBehindAt(t)) {
 				return
@@ -214,7 +216,7 @@ func (j *Job) fenced() []string {
 func (j *Job) joining() []*task {
 	var list []*task
 	for _, t := range j.busy {
-		if t.parked && j.prepares(t) {
+		if t.parked && !t.surplus && j.prepares(t) {
 			list = append(list, t)
 		}
 	}

@@ -54,9 +54,9 @@ func (j *Job) misplaced(t *task) string {
 	ended := s.done() || s == stopped
 	due := s == launching || s == preparing || t.unreachable()
 	switch {
-	case placed && (s == waiting || j.hosted[at.container] != t):
+	case placed && (s == waiting || s == surplus || j.hosted[at.container] != t):
 		return "a container"
-	case !placed && s != waiting && !ended:
+	case !placed && s != waiting && s != surplus && !ended:
 		return "no container"
 	case !placed && at != location{}:
 		return "part of a location"
@@ -86,7 +86,9 @@ func (j *Job) misplaced(t *task) string {
 		return "what belongs to a loss"
 	case at.leave.by.IsZero() && at.leave != leaveOrder{}:
 		return "half an order to leave"
-	case s == succeeded && t.loss.since != time.Time{}:
+	case s == surplus && !t.surplus && j.phase != reconciling:
+		return "no reason to be surplus"
+	case (s == succeeded || s == surplus) && t.loss.since != time.Time{}:
 		return "a loss"
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 
@@ -175,6 +176,28 @@ func (j *Job) State() (proto.JobState, string) {
 // Generation numbers the gang starts, from 0.
 func (j *Job) Generation() int { return j.generation }
 
+// Group describes the tasks that restart together.
+type Group struct {
+	All    int      // how many they are; 0: tasks restart each by itself
+	Parked []string // those that it does without
+	Formed bool     // it has started as its present generation, and was not stopped since
+}
+
+// Group is the present generation's.
+func (j *Job) Group() Group {
+	g := Group{Formed: j.phase == jobRunning}
+	for _, t := range j.tasks {
+		if !t.together() {
+			continue
+		}
+		g.All++
+		if t.parked {
+			g.Parked = append(g.Parked, t.name)
+		}
+	}
+	return g
+}
+
 // Limits are the times and counts that are in force.
 func (j *Job) Limits() Limits { return j.limits }
 
@@ -221,6 +244,12 @@ func (j *Job) decide() {
 		}
 	}
 }
+
+// amounts matches what may change each second of a reason for waiting.
+var amounts = regexp.MustCompile(`\d[\d.]*( [KMGT]?B)?|nothing`)
+
+// wording is a reason without its amounts: one that differs in these alone is not told again.
+func wording(why string) string { return amounts.ReplaceAllString(why, "N") }
 
 func (j *Job) emit(a ...Action) { j.actions = append(j.actions, a...) }
 
@@ -303,7 +332,7 @@ func (j *Job) handle(e Event) {
 		j.serviceSaved()
 		j.sealed()
 	case Waiting:
-		if e.Why != "" && e.Why != j.waiting && !j.ending() {
+		if e.Why != "" && wording(e.Why) != wording(j.waiting) && !j.ending() {
 			j.record(nil, KindWaiting, "%s", e.Why)
 		}
 		j.waiting = e.Why
@@ -312,6 +341,8 @@ func (j *Job) handle(e Event) {
 		j.end(proto.JobState_JOB_STATE_KILLED, e.Why)
 	case RestartRequested:
 		j.restartRequested(e)
+	case ScaleRequested:
+		j.scaleRequested(e)
 	case Broken:
 		j.hurry()
 		j.end(proto.JobState_JOB_STATE_FAILED, e.Why)

@@ -68,7 +68,8 @@ type TaskRecord struct {
 	Step                  int64           `json:"step,omitempty"`    // the last that it has reported, and when
 	StepAt                int64           `json:"step_at,omitempty"`
 	StoreDirty            bool            `json:"store_dirty,omitempty"`
-	Parked                bool            `json:"parked,omitempty"` // the generation that was formed last is without it
+	Parked                bool            `json:"parked,omitempty"`  // the generation that was formed last is without it
+	Surplus               bool            `json:"surplus,omitempty"` // a person wants fewer tasks of its role
 	SuspectsServices      bool            `json:"suspects_services,omitempty"`
 	ConsistentServerState bool            `json:"consistent_server_state,omitempty"` // its attempt continues from what the services hold
 	// Stop is why its attempt was told to end; nil: it was not.
@@ -149,7 +150,7 @@ func (t *task) journal() TaskRecord {
 		Name: t.name, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Port: t.port, PID: t.run.pid,
 		MemoryMB: t.memoryMB, Failures: toMillis(t.history.failures), Losses: toMillis(t.history.losses),
-		LastLoss: millis(t.history.lastLoss), LostAt: millis(t.loss.since), StoreDirty: t.dirty, Parked: t.parked,
+		LastLoss: millis(t.history.lastLoss), LostAt: millis(t.loss.since), StoreDirty: t.dirty, Parked: t.parked, Surplus: t.surplus,
 		SuspectsServices: t.loss.suspectsServices, ConsistentServerState: t.run.fromServices, FinishBy: millis(t.run.finishBy),
 		Early: t.history.early, Step: t.progress.step, StepAt: millis(t.progress.at),
 	}
@@ -204,7 +205,8 @@ func (j *Job) resumeTask(t *task, r TaskRecord) {
 	t.port = cmp.Or(r.Port, t.port)
 	t.history = history{fromMillis(r.Failures), fromMillis(r.Losses), fromMilli(r.LastLoss), r.Early}
 	t.progress = progress{r.Step, fromMilli(r.StepAt)}
-	t.loss.since, t.loss.suspectsServices, t.dirty, t.parked = fromMilli(r.LostAt), r.SuspectsServices, r.StoreDirty, r.Parked
+	t.loss.since, t.loss.suspectsServices, t.dirty = fromMilli(r.LostAt), r.SuspectsServices, r.StoreDirty
+	t.parked, t.surplus = r.Parked, r.Surplus
 	t.memoryMB = max(t.memoryMB, r.MemoryMB)
 	if r.Fault != nil {
 		t.loss.fault = *r.Fault

@@ -52,7 +52,7 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 // preemptionCanceled leaves those tasks where they are whose attempts are not stopping.
 func (j *Job) preemptionCanceled(e PreemptionCanceled) {
 	for _, c := range e.Containers {
-		if t := j.hosted[c]; t != nil && t.loc.leave.preempted && !t.leavesNow() && !j.ending() {
+		if t := j.hosted[c]; t != nil && t.loc.leave.preempted && !t.surplus && !t.leavesNow() && !j.ending() {
 			j.becomeStaying(t)
 			j.record(t, KindNote, "the scheduler does not want its container on %s back any longer (%s); it stays there", t.loc.node, e.Why)
 		}
@@ -219,6 +219,8 @@ func (j *Job) vacate() {
 // leaveCause is why a task leaves its container; leaves says that its node is the reason.
 func (j *Job) leaveCause(t *task, leaves bool) Cause {
 	switch {
+	case t.surplus:
+		return CauseScaledDown
 	case !leaves:
 		return CausePreempted
 	case t.loc.orphan != nil:

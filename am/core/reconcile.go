@@ -66,6 +66,9 @@ func (j *Job) takeReport(e Event) {
 	case RestartRequested:
 		j.restartRequested(e)
 		return
+	case ScaleRequested:
+		j.scaleRequested(e)
+		return
 	case Kill, Broken:
 		over = true
 	}

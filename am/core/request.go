@@ -14,7 +14,7 @@ import (
 func (j *Job) restartRequested(e RestartRequested) {
 	t := j.named[e.Task]
 	refusal := j.refuseRestart(t, e.Task)
-	j.emit(RestartAnswered{refusal})
+	j.emit(RequestAnswered{refusal})
 	if refusal != "" || t.run.stop.reason == StopRequested {
 		return
 	}
@@ -42,6 +42,8 @@ func (j *Job) refuseRestart(t *task, name string) string {
 		return "the job ends, and no task is restarted any longer"
 	case t.state.done():
 		return fmt.Sprintf("%s has ended, and a task that has ended is not started again", name)
+	case t.surplus:
+		return fmt.Sprintf("the job was scaled down, and works without %s; yarn-submit scale has it work again", name)
 	case !t.state.active():
 		return fmt.Sprintf("%s has no attempt that runs; its next one starts by itself", name)
 	}

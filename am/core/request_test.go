@@ -12,9 +12,15 @@ import (
 // asks has alice ask for a task's restart, and returns the refusal.
 func (p *player) asks(task string) string {
 	p.t.Helper()
+	return p.answered(core.RestartRequested{Task: task, User: "alice"})
+}
+
+// answered has a person ask for something, and returns the refusal.
+func (p *player) answered(e core.Event) string {
+	p.t.Helper()
 	before := p.log.Len()
-	p.step(core.RestartRequested{Task: task, User: "alice"})
-	_, answer, ok := strings.Cut(p.log.String()[before:], "core.RestartAnswered{Refusal:")
+	p.step(e)
+	_, answer, ok := strings.Cut(p.log.String()[before:], "core.RequestAnswered{Refusal:")
 	if !ok {
 		p.t.Fatalf("a request has no answer:\n%s", p.log.String()[before:])
 	}

@@ -72,7 +72,7 @@ func (s *sim) act(a core.Action) {
 			}
 		}
 		s.stop(a.Container, 5*time.Second)
-	case core.RestartAnswered:
+	case core.RequestAnswered:
 		s.answers++
 		s.refused = a.Refusal != ""
 	case core.EndLingering:
@@ -94,7 +94,7 @@ func (s *sim) act(a core.Action) {
 		s.tellAM(s.upTo(100*time.Millisecond), core.StorePrepared{})
 	case core.Record:
 		free := strings.Contains(a.Text, "stopped in order")
-		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted, core.CauseRequested} {
+		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted, core.CauseRequested, core.CauseScaledDown} {
 			free = free || strings.Contains(a.Text, c.String())
 		}
 		// Of those that start together, who ends because of another is not counted.

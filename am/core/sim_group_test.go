@@ -26,6 +26,55 @@ func (s *sim) makeElastic(r *proto.RoleSpec) {
 	s.after(5*time.Second, s.sealRanks)
 }
 
+// planScaling has a person want other numbers of tasks of a role, in a third of the jobs in
+// which that is possible.
+func (s *sim) planScaling(r *proto.RoleSpec) {
+	own := rand.New(rand.NewPCG(s.seed, 4))
+	if r.Min == 0 || r.Min == r.Count || own.IntN(3) > 0 {
+		return
+	}
+	s.wanted = r.Count
+	for range 1 + own.IntN(4) {
+		s.after(time.Duration(own.IntN(100_000))*time.Millisecond, func() { s.scale(r, r.Min+own.Int32N(r.Count-r.Min+1)) })
+	}
+}
+
+// scale has a person want a number of tasks of a role.
+func (s *sim) scale(r *proto.RoleSpec, n int32) {
+	if s.down || s.finish != nil {
+		return
+	}
+	s.log("a person wants %d tasks of %s", n, r.Name)
+	s.answers = 0
+	s.step(core.ScaleRequested{Role: r.Name, Count: n, User: "alice"})
+	if s.answers != 1 {
+		s.fail("a request to scale %s to %d has %d answers", r.Name, n, s.answers)
+	}
+	if s.refused {
+		return
+	}
+	s.wanted = n
+	// Tasks that are not wanted are gone once they have had their time to leave.
+	epoch := s.epoch
+	s.after(limits.Save+2*max(limits.Save, limits.Stop)+2*limits.LeaseExpiry, func() {
+		if s.epoch != epoch || s.down || s.finish != nil || s.wanted != n {
+			return
+		}
+		if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING {
+			return
+		}
+		works := int32(0)
+		for _, t := range s.job.Tasks() {
+			if t.Role == r && t.State != proto.TaskState_TASK_STATE_PARKED {
+				works++
+			}
+		}
+		if works != n {
+			s.fail("a person wanted %d tasks of %s, and %d are not set aside", n, r.Name, works)
+		}
+	})
+}
+
 // sealRanks completes checkpoints of ranks, as long as all members of a generation work.
 func (s *sim) sealRanks() {
 	if s.finish != nil {

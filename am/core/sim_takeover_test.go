@@ -166,6 +166,7 @@ func (s *sim) forget() {
 	s.forgotten = true
 	s.forgets++
 	clear(s.groups)
+	s.wanted = 0
 	s.excuseNone()
 	clear(s.fromServices)
 	known := s.shown

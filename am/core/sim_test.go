@@ -109,6 +109,7 @@ type sim struct {
 	stepped      bool                 // an application master has been told of a step
 	stuckAt      time.Time            // when none could be made, last
 	groups       map[int][]int32      // generation -> who is not in it
+	wanted       int32                // tasks of the role that a person has scaled; 0: not known
 	fenced       map[string]bool      // containers in which nothing can complete a save any longer
 	exports      *simProcess          // works without steps
 	exported     time.Time            // until then
@@ -355,6 +356,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 			r.Min = 1 + s.r.Int32N(r.Count)
 		}
 		s.makeElastic(r)
+		s.planScaling(r)
 		if r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			for i := range int(r.Count) {
 				s.work[fmt.Sprintf("%s-%d", r.Name, i)] = least + s.upTo(50*time.Second)

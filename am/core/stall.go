@@ -41,7 +41,7 @@ func (j *Job) stepped(e StepsReported) {
 func (j *Job) complete() bool {
 	return j.phase == jobRunning && !slices.ContainsFunc(j.busy, func(t *task) bool {
 		switch {
-		case t.optional() || t.run.number < 0 || t.parked: // it goes without them
+		case t.optional() || t.run.number < 0 || t.parked || t.surplus: // it goes without them
 			return false
 		case t.state.done():
 			return false

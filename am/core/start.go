@@ -43,11 +43,11 @@ func (j *Job) startReady() {
 	}
 }
 
-// awaited reports whether a container is awaited or prepared for the task, and nothing
-// of it can be running elsewhere.
+// awaited reports whether a container is awaited or prepared for the task, or it has none
+// and is to have none, and nothing of it can be running elsewhere.
 func (t *task) awaited() bool {
 	switch t.state {
-	case waiting, launching, preparing:
+	case waiting, launching, preparing, surplus:
 		return len(t.expiring) == 0
 	}
 	return false
@@ -101,6 +101,9 @@ func (j *Job) startBy() time.Time {
 // inGang reports whether the task is one of those that start together. An optional one
 // is not waited for: it starts with the others, or later.
 func (t *task) inGang() bool {
+	if t.surplus { // its attempt belongs to the generation before
+		return t.together() && t.state == stopping
+	}
 	return !t.optional() && !t.state.done() && !t.state.ongoing()
 }
 
@@ -111,7 +114,7 @@ func (j *Job) holdsUpGang(t *task) bool { return t.inGang() && !j.mayStart(t) }
 func (j *Job) quorum() bool {
 	ready := map[*proto.RoleSpec]int32{}
 	for _, t := range j.tasks {
-		if !j.holdsUpGang(t) {
+		if !t.surplus && !j.holdsUpGang(t) {
 			ready[t.role]++
 		}
 	}
@@ -171,7 +174,7 @@ func (j *Job) storePrepared(e StorePrepared) {
 }
 
 // mayStart reports whether a task waits for nothing but its start.
-func (j *Job) mayStart(t *task) bool { return !j.isParked(t) && j.prepares(t) }
+func (j *Job) mayStart(t *task) bool { return !t.surplus && !j.isParked(t) && j.prepares(t) }
 
 // prepares reports whether a task waits for nothing of its own.
 func (j *Job) prepares(t *task) bool {

@@ -16,6 +16,7 @@ type state int
 
 const (
 	waiting state = iota
+	surplus
 	launching
 	preparing
 	ready
@@ -31,6 +32,7 @@ const (
 
 var shownStates = [...]proto.TaskState{
 	waiting:    proto.TaskState_TASK_STATE_WAITING,
+	surplus:    proto.TaskState_TASK_STATE_PARKED,
 	launching:  proto.TaskState_TASK_STATE_PREPARING,
 	preparing:  proto.TaskState_TASK_STATE_PREPARING,
 	ready:      proto.TaskState_TASK_STATE_READY,
@@ -65,6 +67,13 @@ func (j *Job) becomeWaiting(t *task, request string) {
 	j.becomeLost(t)
 	t.request = request
 	j.asked[request] = t
+}
+
+// becomeSurplus: the task has no container, and is not to have one.
+func (j *Job) becomeSurplus(t *task) {
+	j.becomeLost(t)
+	t.loss.since = time.Time{} // it is not waited for
+	t.state = surplus
 }
 
 // becomeLost: the task has no container any longer; the caller asks for another.

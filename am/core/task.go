@@ -30,6 +30,7 @@ type Task struct {
 	Why       string // of its last loss
 	Cause     Cause
 	Parked    bool       // the job works without it, until its group forms again
+	Surplus   bool       // a person wants fewer tasks of its role
 	Tail      []string   // last lines of output of an attempt that failed
 	Exit      TaskExited // how that attempt ended; zero: its container was lost
 
@@ -62,6 +63,7 @@ type task struct {
 	expiring  map[string]time.Time
 	notBefore time.Time // it does not start before: the delay after a failure
 	parked    bool      // the generation that was formed last is without it (group.go)
+	surplus   bool      // a person wants fewer tasks of its role (scale.go)
 	dirty     bool      // the store was not prepared since its last attempt ended, or ever
 	dirtied   time.Time // when that attempt ended; zero: none has for this application master
 	listed    bool      // in Job.busy
@@ -156,7 +158,7 @@ func (j *Job) view(t *task) Task {
 	return Task{
 		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.ordinal, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port, MemoryMB: t.memoryMB,
-		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Parked: j.isParked(t), Tail: t.loss.tail, Exit: t.loss.exit,
+		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Parked: j.isParked(t), Surplus: t.surplus, Tail: t.loss.tail, Exit: t.loss.exit,
 		failures: len(t.history.failures),
 	}
 }

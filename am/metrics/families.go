@@ -63,6 +63,13 @@ var families = []family{
 		values: always(func(s *scrape) float64 { return float64(len(s.Spares)) })},
 	{name: "holdfast_generation", help: "Restarts of all tasks together.", kind: gauge,
 		values: always(func(s *scrape) float64 { return float64(s.Generation) })},
+	{name: "holdfast_group_tasks", help: "Tasks that restart together, and work.", kind: gauge,
+		values: known(func(s *scrape) float64 {
+			if n := len(s.Generations); n > 0 && s.Generations[n-1].EndedUnixMs == 0 {
+				return float64(s.Generations[n-1].Tasks)
+			}
+			return 0
+		})},
 	{name: "holdfast_step", help: "Step that a task reported last.", kind: gauge,
 		values: known(func(s *scrape) float64 { return float64(s.Step) })},
 	{name: "holdfast_steps_per_second", help: "Rate of steps.", kind: gauge,

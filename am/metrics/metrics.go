@@ -4,7 +4,6 @@
 package metrics
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -77,25 +76,4 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(c.descs[i], f.kind, value, labels...)
 		})
 	}
-}
-
-// Table returns the names of all metrics as a table of Markdown, for the documentation.
-func Table() string {
-	var b strings.Builder
-	b.WriteString("| metric | type | labels | |\n|---|---|---|---|\n")
-	for _, f := range families {
-		kind := "gauge"
-		switch {
-		case f.histogram != nil:
-			kind = "histogram"
-		case f.kind == counter:
-			kind = "counter"
-		}
-		var labels []string
-		for _, l := range f.labels {
-			labels = append(labels, "`"+l+"`")
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, kind, strings.Join(labels, ", "), f.help)
-	}
-	return b.String()
 }

@@ -17,8 +17,8 @@ import (
 
 // authorizer decides who may call what. It logs each call that changes the job and each
 // call that it refuses, with the keys audit (the method), who (the party named by the
-// caller's certificate, and its address), allowed, for Kill why, and for
-// RestartTask the task.
+// caller's certificate, and its address), allowed, for Kill why, for
+// RestartTask the task, and for Scale the role and the count.
 type authorizer struct {
 	keys jobtls.Keys
 	log  *logrus.Entry
@@ -37,6 +37,7 @@ var methods = map[string]struct {
 	proto.JobService_Samples_FullMethodName:     {jobtls.Client, false},
 	proto.JobService_Kill_FullMethodName:        {jobtls.Client, true},
 	proto.JobService_RestartTask_FullMethodName: {jobtls.Client, true},
+	proto.JobService_Scale_FullMethodName:       {jobtls.Client, true},
 	proto.JobService_Exec_FullMethodName:        {jobtls.Client, true},
 }
 
@@ -52,6 +53,8 @@ func (a authorizer) check(ctx context.Context, method string, request any) error
 		log = log.WithField("why", r.Why)
 	case *proto.RestartTaskRequest:
 		log = log.WithField("task", r.Task)
+	case *proto.ScaleRequest:
+		log = log.WithFields(logrus.Fields{"role": r.Role, "count": r.Count})
 	}
 	if err != nil {
 		log.WithError(err).Warn("a call was refused")

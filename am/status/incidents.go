@@ -30,7 +30,7 @@ func recordIncidents(s *proto.JobStatus, totals *Totals, job *core.Job, events [
 		}
 		i := &proto.Incident{
 			AtUnixMs: e.AtUnixMs - e.SinceLossMs, Task: e.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
-			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: rollsBack(t),
+			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: rollsBack(t), TasksBefore: working(s, t),
 		}
 		if t.Ordinal < len(s.Tasks) { // as it was shown before
 			i.Container, i.Node = s.Tasks[t.Ordinal].Container, s.Tasks[t.Ordinal].Node
@@ -52,7 +52,7 @@ func rollsBack(t core.Task) bool {
 // that it does.
 func completeParked(s *proto.JobStatus, totals *Totals, job *core.Job, resized *proto.JobEvent) {
 	for _, i := range s.Incidents {
-		if t, ok := job.Task(i.Task); ok && t.Parked && i.RecoveredUnixMs == 0 {
+		if t, ok := job.Task(i.Task); ok && (t.Parked || t.State == proto.TaskState_TASK_STATE_PARKED) && i.RecoveredUnixMs == 0 {
 			i.RecoveredUnixMs, i.RecoveredAfterMs = resized.AtUnixMs, resized.AtUnixMs-i.AtUnixMs
 			i.Recovery = "the others go on without it"
 			totals.recovered(i)
@@ -90,6 +90,7 @@ func recordStep(s *proto.JobStatus, totals *Totals, step int64, at time.Time) {
 		totals.progressed(i)
 	}
 	s.Step = step
+	stepOfGeneration(s, step, at)
 }
 
 // lostSteps returns how many steps from before a loss are repeated. A job that rolls back

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"holdfast/am/web/text"
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
@@ -207,7 +208,7 @@ func checkpointAddress(dir int, location string) string {
 	return "checkpoint?" + url.Values{"dir": {strconv.Itoa(dir)}, "at": {location}}.Encode()
 }
 
-func (c checkpointRow) Age() string      { return duration(c.Now.Sub(c.Time)) }
+func (c checkpointRow) Age() string      { return text.Duration(c.Now.Sub(c.Time)) }
 func (c checkpointRow) SavedMs() int64   { return c.Time.UnixMilli() }
 func (c checkpointRow) StateOf() string  { return stateOf(c.Checkpoint) }
 func (c checkpointRow) Class() string    { return strings.ReplaceAll(c.StateOf(), " ", "-") }

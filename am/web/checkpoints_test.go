@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/am/web"
+	"holdfast/am/web/access"
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
@@ -203,7 +204,7 @@ func TestCheckpointsWithoutAJob(t *testing.T) {
 func TestErrorsAreJSON(t *testing.T) {
 	dir := t.TempDir()
 	site := browse(t, dir)
-	closed := web.ProxyFilter{Proxies: []string{"127.0.0.1"}, Allowed: func(string) bool { return false }}
+	closed := access.ProxyFilter{Proxies: []string{"127.0.0.1"}, Allowed: func(string) bool { return false }}
 	for _, c := range []struct {
 		handler              http.Handler
 		method, address      string
@@ -213,7 +214,7 @@ func TestErrorsAreJSON(t *testing.T) {
 		{web.Handler(site), "GET", "/checkpoints.json?dir=9", 404, 2, "usage", "no such thing", ""},
 		{web.Handler(site), "GET", "/other.json", 404, 2, "usage", "/other.json", ""},
 		{web.Handler(site), "POST", "/status.json", 405, 2, "usage", "POST", "GET, HEAD"},
-		{web.Keyed("k", web.Handler(site)), "GET", "/x/status.json", 403, 4, "denied", "yarn-submit status", ""},
+		{access.Keyed("k", web.Handler(site)), "GET", "/x/status.json", 403, 4, "denied", "yarn-submit status", ""},
 		{closed.Wrap(web.Handler(site)), "GET", "/status.json", 403, 4, "denied", "may be seen by some users only", ""},
 	} {
 		w := httptest.NewRecorder()

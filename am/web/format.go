@@ -2,109 +2,31 @@ package web
 
 import (
 	"html/template"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 
+	"holdfast/am/web/text"
 	"holdfast/proto"
 )
 
 var functions = template.FuncMap{
 	"state":         proto.StateWord,
-	"clock":         moment,
+	"clock":         text.Moment,
 	"shownURL":      proto.ShownURL,
 	"stamp":         func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) },
-	"value":         value,
-	"valueOf":       valueOf,
-	"since":         span,
-	"bytes":         size,
+	"value":         text.Value,
+	"valueOf":       text.ValueOf,
+	"since":         text.Span,
+	"bytes":         text.Size,
 	"inCheckpoints": func(page string) bool { return page == "checkpoint" || page == "tensor" || page == "difference" },
 	"number":        func(n int64) string { return humanize.Comma(n) },
 	"count":         func(n int) string { return humanize.Comma(int64(n)) },
-	"rate":          rate,
-	"remaining":     duration,
+	"rate":          text.Rate,
+	"remaining":     text.Duration,
 	"cores":         func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) },
-	"seconds":       func(n int64) string { return duration(ms(n)) },
+	"seconds":       func(n int64) string { return text.Duration(text.Milliseconds(n)) },
 	"lines":         func(l []string) string { return strings.Join(l, "\n") },
-}
-
-// value returns a number of a tensor.
-func value(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
-
-// valueOf is value for one that may be too large for a number.
-func valueOf(v *float64) string {
-	if v == nil {
-		return "infinite"
-	}
-	return value(*v)
-}
-
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
-// span returns the time between two moments in milliseconds since 1970; 0 for the end
-// means now.
-func span(from, to int64) string {
-	end := time.Now()
-	if to != 0 {
-		end = time.UnixMilli(to)
-	}
-	return duration(end.Sub(time.UnixMilli(from)))
-}
-
-// duration rounds a time for people: "230 ms", "4.2 s", "59 s", "12m 5s", "3h 20m", "4d 2h".
-func duration(d time.Duration) string {
-	d = max(0, d)
-	pair := func(big, small time.Duration, units string) string {
-		n := d.Round(small)
-		return humanize.Comma(int64(n/big)) + units[:1] + " " + humanize.Comma(int64(n%big/small)) + units[1:]
-	}
-	switch {
-	case d < time.Second:
-		return humanize.Comma(d.Milliseconds()) + " ms"
-	case d < 10*time.Second:
-		return humanize.FtoaWithDigits(d.Seconds(), 1) + " s"
-	case d < time.Minute-time.Second/2:
-		return humanize.Comma(int64(d.Round(time.Second)/time.Second)) + " s"
-	case d < time.Hour-time.Second/2:
-		return pair(time.Minute, time.Second, "ms")
-	case d < 24*time.Hour-time.Minute/2:
-		return pair(time.Hour, time.Minute, "hm")
-	}
-	return pair(24*time.Hour, time.Hour, "dh")
-}
-
-// size returns a number of bytes; "" for 0.
-func size(n int64) string {
-	if n <= 0 {
-		return ""
-	}
-	return humanize.IBytes(uint64(n))
-}
-
-// rate returns steps a second, or seconds a step where those are slow.
-func rate(perSecond float64) string {
-	switch {
-	case perSecond <= 0:
-		return "–"
-	case perSecond < 0.1:
-		return humanize.FtoaWithDigits(1/perSecond, 1) + " s a step"
-	case perSecond < 10:
-		return humanize.FtoaWithDigits(perSecond, 2) + " a second"
-	}
-	return humanize.Comma(int64(perSecond+0.5)) + " a second"
-}
-
-// percent rounds a part of a drawing to what can be seen of it.
-func percent(v float64) float64 { return math.Round(v*100) / 100 }
-
-// moment returns a time in milliseconds since 1970, in UTC.
-func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05") }
-
-// momentTitle says what happened at a time, in a line.
-func momentTitle(ms int64, text string) string {
-	text, _, _ = strings.Cut(text, "\n")
-	return moment(ms) + " " + text
 }

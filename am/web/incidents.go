@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"holdfast/am/web/drawing"
+	"holdfast/am/web/text"
 	"holdfast/proto"
 )
 
@@ -18,9 +20,6 @@ type incidentView struct {
 	Open bool     // the task is not back yet
 }
 
-// incidentID returns the id of the element that has an incident's details.
-func incidentID(i *proto.Incident) string { return fmt.Sprintf("incident-%s-%d", i.Task, i.Attempt) }
-
 // newestIncidents returns the newest incidents of a job, the newest first, and how many
 // older ones there are.
 func newestIncidents(status *proto.JobStatus) (list []incidentView, omitted int) {
@@ -32,7 +31,7 @@ func newestIncidents(status *proto.JobStatus) (list []incidentView, omitted int)
 		if len(list) == incidentsShown {
 			break
 		}
-		v := incidentView{Incident: i, ID: incidentID(i), Open: status.IsOpen(i)}
+		v := incidentView{Incident: i, ID: drawing.IncidentID(i), Open: status.IsOpen(i)}
 		// A task has the last lines of its last attempt that failed.
 		if t := tasks[i.Task]; t != nil && proto.ReasonOf(status, t) == i.Attempt {
 			v.Tail = t.Tail
@@ -47,7 +46,7 @@ func (i incidentView) Cost() string {
 	if i.ResumedStep == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("no step for %s", duration(ms(i.ProgressAfterMs)))
+	text := fmt.Sprintf("no step for %s", text.Duration(text.Milliseconds(i.ProgressAfterMs)))
 	switch i.LostSteps {
 	case 0:
 	case 1:

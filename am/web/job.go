@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/am/web/drawing"
+	"holdfast/am/web/text"
 	"holdfast/client/terminal"
 	"holdfast/proto"
 )
@@ -30,10 +32,11 @@ type jobView struct {
 	Counts    []*proto.RoleCount
 	Open      int    // incidents that have not been recovered from
 	Age       string // of the newest complete checkpoint
-	Timeline  *timeline
+	Timeline  *drawing.Timeline
 	Plots     *plots
-	Incidents []incidentView // the newest first
-	Older     int            // incidents
+	Incidents []incidentView      // the newest first
+	Older     int                 // incidents
+	Formed    []*proto.Generation // the newest first; none where there was one only
 	Rows      []taskRow
 	Tasks     int // before the filter
 	Matching  int // after it
@@ -61,7 +64,7 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	v := &jobView{Counts: status.Roles(), Tasks: len(status.Tasks), Query: parseTaskQuery(r.URL.Query())}
 	v.Open = status.OpenIncidents()
 	if at := status.CompleteStepAtUnixMs; at != 0 {
-		v.Age = duration(time.Since(time.UnixMilli(at)))
+		v.Age = text.Duration(time.Since(time.UnixMilli(at)))
 	}
 	for _, c := range v.Counts {
 		v.Roles = append(v.Roles, c.Role)
@@ -71,13 +74,14 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 			}
 		}
 	}
-	v.Timeline = newTimeline(status, v.Query.Span, time.Now())
+	v.Timeline = drawing.NewTimeline(status, v.Query.Span, time.Now())
 	var err error
 	if v.Plots, err = s.mainPlots(r.Context(), status, v.Query.Span); err != nil {
 		return "", nil, err
 	}
-	v.Timeline.addCheckpoints(v.Plots.Checkpoints)
+	v.Timeline.AddCheckpoints(v.Plots.Checkpoints)
 	v.Incidents, v.Older = newestIncidents(status)
+	v.Formed = newestGenerations(status)
 	v.Rows, v.Matching = taskRows(status, v.Query, time.Now())
 	v.Columns = v.Query.columns()
 	shown := status.Events[max(0, len(status.Events)-eventsShown):]
@@ -85,6 +89,20 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	v.Events = slices.Clone(shown)
 	slices.Reverse(v.Events)
 	return "job", v, nil
+}
+
+// generationsShown bounds the generations of the page.
+const generationsShown = 10
+
+// newestGenerations returns the newest generations of tasks that restart together, the newest
+// first; none if there was one only.
+func newestGenerations(status *proto.JobStatus) []*proto.Generation {
+	list := slices.Clone(status.Generations[max(0, len(status.Generations)-generationsShown):])
+	if len(list) < 2 {
+		return nil
+	}
+	slices.Reverse(list)
+	return list
 }
 
 // taskRows returns the rows that a query selects, at most tasksShown, and how many tasks
@@ -102,7 +120,7 @@ func taskRows(status *proto.JobStatus, q taskQuery, now time.Time) (rows []taskR
 		if i < linesShown && t.Line != "" && t.State == proto.TaskState_TASK_STATE_RUNNING {
 			row.Said = terminal.Cut(t.Line, lineWidth)
 			if age := now.Sub(time.UnixMilli(t.LineAtUnixMs)).Truncate(time.Second); age > 0 {
-				row.Age = duration(age) + " ago"
+				row.Age = text.Duration(age) + " ago"
 			}
 		}
 		of, earlier := proto.EarlierReason(status, t)
@@ -123,7 +141,7 @@ func taskRows(status *proto.JobStatus, q taskQuery, now time.Time) (rows []taskR
 
 // Memory returns the memory that the task uses, of how much: "477 of 500 MiB".
 func (t taskRow) Memory() string {
-	used, limit := size(t.RssBytes), size(t.MemoryLimitBytes)
+	used, limit := text.Size(t.RssBytes), text.Size(t.MemoryLimitBytes)
 	if used == "" || limit == "" {
 		return used
 	}

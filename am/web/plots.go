@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"encoding/csv"
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/am/web/drawing"
+	"holdfast/am/web/text"
 	"holdfast/proto"
 )
 
@@ -20,9 +21,6 @@ const (
 	chartPoints = 300
 	// tasksPlotted is how many tasks are plotted.
 	tasksPlotted = 8
-	// markDistance is the least distance between marks of checkpoints, in percent of the
-	// axis's width: it bounds their number.
-	markDistance = 1.25
 )
 
 // SampleSource returns those measurements of a job that a request asks for; the caller may
@@ -31,11 +29,11 @@ type SampleSource func(context.Context, *proto.SamplesRequest) (*proto.JobSample
 
 // plots are the charts of a job, over one part of its life.
 type plots struct {
-	axis
-	Charts      []*chart
-	Losses      []mark
-	Checkpoints []mark
-	Down        []bar // from a loss to its recovery
+	drawing.Axis
+	Charts      []*drawing.Chart
+	Losses      []drawing.Mark
+	Checkpoints []drawing.Mark
+	Down        []drawing.Bar // from a loss to its recovery
 	Query       plotQuery
 	Tasks       []string // that are plotted
 	Of          int      // tasks of the job
@@ -84,16 +82,16 @@ func (s *server) plots(r *http.Request, status *proto.JobStatus) (string, any, e
 			tasks = append(tasks, t.Task)
 		}
 	}
-	v, err := s.newPlots(r.Context(), status, q, tasks, func(all []group) []group { return all })
+	v, err := s.newPlots(r.Context(), status, q, tasks, func(all []drawing.Group) []drawing.Group { return all })
 	return "plots", v, err
 }
 
 // mainPlots draws what the page of the job shows: the first scalar, or else the step, and
 // the rate.
 func (s *server) mainPlots(ctx context.Context, status *proto.JobStatus, span string) (*plots, error) {
-	return s.newPlots(ctx, status, plotQuery{Span: span}, nil, func(all []group) (list []group) {
+	return s.newPlots(ctx, status, plotQuery{Span: span}, nil, func(all []drawing.Group) (list []drawing.Group) {
 		for i, g := range all {
-			if i == 0 || g.list[0].Name == proto.SeriesStepsPerSecond {
+			if i == 0 || g.List[0].Name == proto.SeriesStepsPerSecond {
 				list = append(list, g)
 			}
 		}
@@ -102,27 +100,25 @@ func (s *server) mainPlots(ctx context.Context, status *proto.JobStatus, span st
 }
 
 // newPlots draws those groups that pick returns, of the job's series and those of tasks.
-func (s *server) newPlots(ctx context.Context, status *proto.JobStatus, q plotQuery, tasks []string, pick func([]group) []group) (*plots, error) {
+func (s *server) newPlots(ctx context.Context, status *proto.JobStatus, q plotQuery, tasks []string, pick func([]drawing.Group) []drawing.Group) (*plots, error) {
 	v := &plots{Query: q, Of: len(status.Tasks), Tasks: tasks}
-	a := newAxis(status, q.Span, time.Now())
+	a := drawing.NewAxis(status, q.Span, time.Now())
 	if a == nil || s.Samples == nil {
 		return v, nil
 	}
-	v.axis = *a
+	v.Axis = *a
 	got, err := s.Samples(ctx, &proto.SamplesRequest{Tasks: tasks})
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range pick(grouped(v.choose(got), len(q.Tasks) > 0)) {
-		quantity := quantityOf(g.list[0])
-		quantity.log = q.Log
-		for _, series := range g.list {
+	for _, g := range pick(drawing.Groups(v.choose(got), len(q.Tasks) > 0)) {
+		for _, series := range g.List {
 			series.Reduce(v.reduced(series))
 		}
-		if c := newChart(a, g.title, quantity, g.list, nameOf); c != nil {
+		if c := drawing.NewChart(a, g, q.Log); c != nil {
 			p := q.values()
-			p.Set("name", g.list[0].Name)
-			p.Set("role", g.list[0].Role)
+			p.Set("name", g.List[0].Name)
+			p.Set("role", g.List[0].Role)
 			c.CSV = "samples.csv?" + p.Encode()
 			v.Charts = append(v.Charts, c)
 		}
@@ -136,7 +132,7 @@ func (v *plots) choose(all *proto.JobSamples) []*proto.Series {
 	list := slices.Clone(all.GetSeries())
 	for i, s := range list {
 		for _, r := range all.GetRecent() {
-			if r.Name == s.Name && r.Role == s.Role && r.Task == s.Task && r.StartUnixMs <= v.from && r.IntervalMs < s.IntervalMs {
+			if r.Name == s.Name && r.Role == s.Role && r.Task == s.Task && r.StartUnixMs <= v.From && r.IntervalMs < s.IntervalMs {
 				list[i] = r
 			}
 		}
@@ -147,83 +143,11 @@ func (v *plots) choose(all *proto.JobSamples) []*proto.Series {
 // reduced is how many points a series is reduced to, so that within the axis it has no more
 // than chartPoints.
 func (v *plots) reduced(s *proto.Series) int {
-	within := float64(v.to-v.from) / float64(s.IntervalMs)
+	within := float64(v.To-v.From) / float64(s.IntervalMs)
 	if within <= chartPoints {
 		return 0
 	}
 	return int(math.Ceil(float64(len(s.Mean)) * chartPoints / within))
-}
-
-// group is the series that share a chart.
-type group struct {
-	title string
-	list  []*proto.Series
-}
-
-// grouped returns what is drawn in one chart each: scalars first, those of roles, and of
-// tasks too if some were asked for.
-func grouped(list []*proto.Series, chosen bool) (groups []group) {
-	type key struct{ name, role string }
-	at := map[key]int{}
-	add := func(k key, title string, s *proto.Series) {
-		i, known := at[k]
-		if !known {
-			i = len(groups)
-			at[k], groups = i, append(groups, group{title: title})
-		}
-		groups[i].list = append(groups[i].list, s)
-	}
-	roles := map[string]map[string]bool{}
-	for _, s := range list {
-		if s.Scalar {
-			if roles[s.Name] == nil {
-				roles[s.Name] = map[string]bool{}
-			}
-			roles[s.Name][s.Role] = true
-		}
-	}
-	for _, s := range list {
-		if s.Scalar && (s.Task == "" || chosen) {
-			title := s.Name
-			if len(roles[s.Name]) > 1 {
-				title += " (" + s.Role + ")"
-			}
-			add(key{s.Name, s.Role}, title, s)
-		}
-	}
-	for _, s := range list {
-		if !s.Scalar && s.Name != proto.SeriesCompleteStep {
-			title := titles[s.Name]
-			if title == "" {
-				title = s.Name
-			}
-			add(key{name: s.Name}, title, s)
-		}
-	}
-	return groups
-}
-
-var titles = map[string]string{proto.SeriesStep: "step", proto.SeriesStepsPerSecond: "steps a second", proto.SeriesCPU: "CPUs in use", proto.SeriesMemory: "memory"}
-
-func quantityOf(s *proto.Series) quantity {
-	switch {
-	case s.Scalar:
-		return quantity{format: plain}
-	case s.Name == proto.SeriesMemory:
-		return quantity{format: bytesShown, binary: true, fromZero: true}
-	}
-	return quantity{format: plain, fromZero: s.Name != proto.SeriesStep, grows: s.Name == proto.SeriesStep}
-}
-
-// nameOf is what a line is called.
-func nameOf(s *proto.Series) string {
-	switch {
-	case s.Task != "":
-		return s.Task
-	case s.Scalar:
-		return s.Role
-	}
-	return "job"
 }
 
 // mark marks losses, what followed, and checkpoints.
@@ -231,41 +155,17 @@ func (v *plots) mark(status *proto.JobStatus, all *proto.JobSamples) {
 	for _, i := range status.Incidents {
 		back := i.RecoveredUnixMs
 		if back == 0 && status.IsOpen(i) {
-			back = v.to
+			back = v.To
 		}
-		if back >= v.from && back > i.AtUnixMs {
-			x := v.x(i.AtUnixMs)
-			v.Down = append(v.Down, bar{X: x, Width: percent(max(minBar, v.x(back)-x))})
+		if back >= v.From && back > i.AtUnixMs {
+			x := v.X(i.AtUnixMs)
+			v.Down = append(v.Down, drawing.Bar{X: x, Width: drawing.Percent(max(drawing.MinBar, v.X(back)-x))})
 		}
-		if v.has(i.AtUnixMs) {
-			v.Losses = append(v.Losses, mark{X: v.x(i.AtUnixMs), Title: momentTitle(i.AtUnixMs, i.Task+" lost: "+i.Cause), Address: "./#" + incidentID(i)})
-		}
-	}
-	v.Checkpoints = v.checkpoints(all)
-}
-
-// checkpoints marks when checkpoints were complete; of those that are close to each other,
-// the last.
-func (a *axis) checkpoints(all *proto.JobSamples) (list []mark) {
-	first := 0.0 // of those that the last mark stands for
-	for _, s := range all.GetSeries() {
-		if s.Name != proto.SeriesCompleteStep || s.Scalar {
-			continue
-		}
-		for i, at := range s.Times() {
-			if !a.has(at) || !s.Has(i) {
-				continue
-			}
-			m := mark{X: a.x(at), Class: "sealed", Title: momentTitle(at, fmt.Sprintf("checkpoint of step %s complete", plain(float64(s.Max[i]))))}
-			if last := len(list) - 1; last >= 0 && m.X-first < markDistance {
-				list[last] = m
-				continue
-			}
-			first = m.X
-			list = append(list, m)
+		if v.Has(i.AtUnixMs) {
+			v.Losses = append(v.Losses, drawing.Mark{X: v.X(i.AtUnixMs), Title: text.MomentTitle(i.AtUnixMs, i.Task+" lost: "+i.Cause), Address: "./#" + drawing.IncidentID(i)})
 		}
 	}
-	return list
+	v.Checkpoints = v.CheckpointMarks(all)
 }
 
 // samplesJSON answers with samples as JSON: the parameters name and task select, each any
@@ -295,7 +195,7 @@ func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query()
 	q := parsePlotQuery(p)
 	status, _ := s.Status.Snapshot()
-	a := newAxis(status, q.Span, time.Now())
+	a := drawing.NewAxis(status, q.Span, time.Now())
 	got, err := s.Samples(r.Context(), &proto.SamplesRequest{Names: []string{p.Get("name")}, Tasks: q.Tasks})
 	if err != nil {
 		failWith(w, r, err)
@@ -309,14 +209,14 @@ func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
 	if a == nil {
 		return
 	}
-	v := &plots{axis: *a}
+	v := &plots{Axis: *a}
 	for _, series := range v.choose(got) {
 		if series.Role != p.Get("role") && series.Scalar {
 			continue
 		}
 		number := func(f float32) string { return strconv.FormatFloat(float64(f), 'g', -1, 32) }
 		for i, at := range series.Times() {
-			if a.has(at) && series.Has(i) {
+			if a.Has(at) && series.Has(i) {
 				_ = out.Write([]string{ // the reader went away
 					time.UnixMilli(at).UTC().Format(time.RFC3339), series.Name, series.Role, series.Task,
 					number(series.Min[i]), number(series.Mean[i]), number(series.Max[i]),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"holdfast/am/web/drawing"
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/proto"
 )
@@ -24,7 +25,7 @@ type tensorView struct {
 	Dir       int
 	Tensor    tensorRow
 	Read      inspect.Reading[inspect.Values]
-	Histogram *histogram // nil: there is none
+	Histogram *drawing.Histogram // nil: there is none
 	Log       bool
 }
 
@@ -53,7 +54,7 @@ func (s *server) tensor(r *http.Request, _ *proto.JobStatus) (string, any, error
 	defer cancel()
 	v.Read = s.Checkpoints.Summarise(ctx, v.Dir, e, all[i].Name)
 	if v.Read.Finished && v.Read.Err == nil {
-		v.Histogram = drawHistogram(v.Read.Result, v.Log)
+		v.Histogram = drawing.DrawHistogram(v.Read.Result, v.Log)
 	}
 	return "tensor", v, nil
 }

@@ -136,6 +136,9 @@ func (p *Progress) block(s *proto.JobStatus) []string {
 		parts = append(parts, text)
 	}
 	lines := []string{strings.Join(parts, " | ")}
+	if g := s.Group(); g != "" {
+		lines = append(lines, g)
+	}
 	lines = append(lines, roleLines(s, p.width-1)...)
 	if s.Why != "" {
 		lines = append(lines, terminal.Clean(strings.ReplaceAll(s.Why, "\n", "; ")))

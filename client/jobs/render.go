@@ -63,6 +63,9 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 		}
 		fmt.Fprintln(b)
 	}
+	if g := s.Group(); g != "" {
+		fmt.Fprintf(b, "  %s\n", indent(g, "  "))
+	}
 	if len(s.Tasks) > 0 {
 		fmt.Fprintln(b)
 		shown := s.Notable()
@@ -86,6 +89,9 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 		return err
 	}
 	if err := writeIncidents(b, s.Incidents, width); err != nil {
+		return err
+	}
+	if err := writeGenerations(b, s.Generations, width); err != nil {
 		return err
 	}
 	if n := len(s.Events); n > 0 {
@@ -165,6 +171,35 @@ func writeSpares(b *strings.Builder, list []*proto.SpareStatus, width int) error
 	t.Flexible = []string{"SPARE", "NODE", "NOTE"}
 	for _, k := range list {
 		t.Add(k.Container, dash(k.Node), memory(k.AgentRssBytes), pid(k.AgentPid), warmNote(k.WarmStatus, k.WarmRssBytes))
+	}
+	return t.Write(b, width)
+}
+
+// generationsShown is how many generations status shows.
+const generationsShown = 5
+
+// writeGenerations lists the generations of tasks that restart together, if there was more
+// than one.
+func writeGenerations(b *strings.Builder, list []*proto.Generation, width int) error {
+	if len(list) < 2 {
+		return nil
+	}
+	fmt.Fprintln(b)
+	if n := len(list) - generationsShown; n > 0 {
+		fmt.Fprintf(b, "(%d earlier generations: --output json has all)\n", n)
+		list = list[n:]
+	}
+	t := terminal.NewTable("GENERATION", "BEGAN AT", "TASKS", "STEPS", "A SECOND", "WITHOUT")
+	t.Flexible = []string{"WITHOUT"}
+	for _, g := range list {
+		steps, rate := "-", "-"
+		if g.FirstStep != 0 {
+			steps = fmt.Sprintf("%d to %d", g.FirstStep, g.LastStep)
+		}
+		if g.StepsPerSecond != 0 {
+			rate = fmt.Sprintf("%.3g", g.StepsPerSecond)
+		}
+		t.Add(fmt.Sprint(g.Number), time.UnixMilli(g.StartedUnixMs).Format("15:04:05"), fmt.Sprintf("%d of %d", g.Tasks, g.Of), steps, rate, dash(strings.Join(g.Parked, ", ")))
 	}
 	return t.Write(b, width)
 }

@@ -108,3 +108,25 @@ func TestWriteFailure(t *testing.T) {
 		t.Errorf("another task's output is shown:\n%s", out.String())
 	}
 }
+
+// TestStatusTellsTheGenerations: with how many tasks the job worked, at 80 columns.
+func TestStatusTellsTheGenerations(t *testing.T) {
+	s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, Generations: []*proto.Generation{
+		{Number: 0, StartedUnixMs: 1, EndedUnixMs: 2, Tasks: 4, Of: 4, FirstStep: 1, LastStep: 120, StepsPerSecond: 4.876},
+		{Number: 1, StartedUnixMs: 3, Tasks: 2, Of: 4, Parked: []string{"worker-2", "worker-3"}},
+	}}
+	var b strings.Builder
+	if err := WriteStatus(&b, s, 80); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  works with 2 of 4 tasks, without worker-2, worker-3\n", "  4 of 4  1 to 120  4.88      -\n", "  2 of 4  -         -         worker-2, worker-3\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("status does not say %q:\n%s", want, b.String())
+		}
+	}
+	s.Generations = s.Generations[:1]
+	b.Reset()
+	if err := WriteStatus(&b, s, 80); err != nil || strings.Contains(b.String(), "GENERATION") {
+		t.Errorf("%v: one generation is a table of its own:\n%s", err, b.String())
+	}
+}

@@ -45,9 +45,6 @@ says what jobs can do there.`,
 }
 
 func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	if o.cluster && len(o.nodes) > 0 {
 		return client.Usagef("--cluster is all nodes and --node some: leave one of them out")
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/am/web"
+	"holdfast/am/web/access"
 	"holdfast/client"
 	"holdfast/client/ui"
 	"holdfast/cmd/yarn-submit/cli"
@@ -49,9 +49,6 @@ in.`,
 }
 
 func runUI(cmd *cobra.Command, o *uiOptions) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	host, port, err := net.SplitHostPort(o.listen)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return client.Usagef("--listen %s: write HOST:PORT, as 127.0.0.1:0 for any free port of this machine", o.listen)
@@ -80,7 +77,7 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 		listener.Close()
 		return err
 	}
-	server := web.NewServer(guard.Wrap(pages))
+	server := access.NewServer(guard.Wrap(pages))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {

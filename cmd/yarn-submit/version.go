@@ -28,9 +28,6 @@ func newVersionCommand() *cobra.Command {
 }
 
 func runVersion(cmd *cobra.Command, o *cli.Output) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	v := map[string]string{"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"strings"
 
 	"holdfast/hdfsckpt/format"
@@ -36,7 +35,7 @@ func (keras) Traits() format.Traits {
 // is none of Keras's.
 func kerasSuffix(base string) string {
 	for _, s := range []string{".keras", ".weights.h5", ".h5"} {
-		if strings.HasSuffix(base, s) && !strings.HasPrefix(base, format.HiddenPrefix) {
+		if strings.HasSuffix(base, s) {
 			return s
 		}
 	}
@@ -46,10 +45,7 @@ func kerasSuffix(base string) string {
 func isKerasName(base string) bool { return kerasSuffix(base) != "" }
 
 func (keras) Owner(file string) (format.Owner, bool) {
-	if !onefile.StandsAlone(file) || !isKerasName(path.Base(file)) {
-		return format.Owner{}, false
-	}
-	return format.SavedInPlace(file), true
+	return onefile.Owner(file, isKerasName)
 }
 
 func (keras) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"path"
 	"regexp"
-	"strings"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/onefile"
@@ -37,14 +36,11 @@ func (lightGBM) Traits() format.Traits {
 }
 
 func isLightGBMName(base string) bool {
-	return matchesAny(lightGBMNames, base) && !strings.HasPrefix(base, format.HiddenPrefix)
+	return matchesAny(lightGBMNames, base)
 }
 
 func (lightGBM) Owner(file string) (format.Owner, bool) {
-	if !onefile.StandsAlone(file) || !isLightGBMName(path.Base(file)) {
-		return format.Owner{}, false
-	}
-	return format.SavedInPlace(file), true
+	return onefile.Owner(file, isLightGBMName)
 }
 
 func (lightGBM) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

@@ -52,14 +52,11 @@ func suffixOf(base string) string {
 // checkpoints by themselves.
 func isTorchName(base string) bool {
 	_, ok := torchSuffixes[suffixOf(base)]
-	return ok && base != "training_args.bin" && !strings.HasPrefix(base, format.HiddenPrefix)
+	return ok && base != "training_args.bin"
 }
 
 func (torch) Owner(file string) (format.Owner, bool) {
-	if !onefile.StandsAlone(file) || !isTorchName(path.Base(file)) {
-		return format.Owner{}, false
-	}
-	return format.SavedInPlace(file), true
+	return onefile.Owner(file, isTorchName)
 }
 
 func (torch) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"path"
 	"regexp"
-	"strings"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/onefile"
@@ -37,14 +36,11 @@ func (xgboost) Traits() format.Traits {
 }
 
 func isXGBoostName(base string) bool {
-	return matchesAny(xgboostNames, base) && !strings.HasPrefix(base, format.HiddenPrefix)
+	return matchesAny(xgboostNames, base)
 }
 
 func (xgboost) Owner(file string) (format.Owner, bool) {
-	if !onefile.StandsAlone(file) || !isXGBoostName(path.Base(file)) {
-		return format.Owner{}, false
-	}
-	return format.SavedInPlace(file), true
+	return onefile.Owner(file, isXGBoostName)
 }
 
 func (xgboost) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

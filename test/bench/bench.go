@@ -121,6 +121,7 @@ func (b *bench) measurements() []measurement {
 		{"protection", onItsOwn, b.protection},
 		{"survive", onItsOwn, b.survive},
 		{"training", onItsOwn, b.training},
+		{"elastic", onItsOwn, b.elastic},
 		{"scale", onItsOwn, b.scale},
 	}
 }

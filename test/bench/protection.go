@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // dataProtection is a way to protect what goes to and from DataNodes.
@@ -57,7 +58,7 @@ func (b *bench) withKerberos(ctx context.Context, do func(secure *bench, tickets
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	tickets, err := c.KDC().Tickets(ctx, testcluster.Alice)
+	tickets, err := c.KDC().Tickets(ctx, kdc.Alice)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (b *bench) protectedRates(ctx context.Context, tickets string) error {
 // of both contestants in MB/s. What a JVM's start takes varies by more than what
 // some of the transfers take, so that the median of all is taken off each.
 func (b *bench) protected(ctx context.Context, mb int, tickets string) (written, read map[string]series, err error) {
-	const home = "/user/" + testcluster.Alice
+	const home = "/user/" + kdc.Alice
 	var starts series
 	wrote, got := map[string]series{}, map[string]series{} // seconds
 	timed := func(cmd *exec.Cmd) (float64, error) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // survive tells what becomes of a transfer by each Go client where another one's
@@ -142,7 +143,7 @@ func (b *bench) surviveProtection(ctx context.Context, tickets string) error {
 	}
 	wrote := sha256.New()
 	wrote.Write(text)
-	const to = "/user/" + testcluster.Alice + "/survives"
+	const to = "/user/" + kdc.Alice + "/survives"
 	put := b.shell(ctx, "-put", file, to)
 	put.Env = append(put.Env, "KRB5CCNAME="+tickets)
 	if out, err := put.CombinedOutput(); err != nil {

@@ -38,6 +38,7 @@ import (
 	"holdfast/proto"
 	"holdfast/test/asuser"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // TestDoors tries all the doors of a job of alice's on a cluster with Kerberos:
@@ -45,7 +46,7 @@ import (
 func TestDoors(t *testing.T) {
 	guarded.enter(t)
 	c := kerberized(t)
-	for _, user := range []string{testcluster.Alice, testcluster.Bob, testcluster.Stranger} {
+	for _, user := range []string{kdc.Alice, kdc.Bob, kdc.Stranger} {
 		if _, err := c.KDC().Tickets(t.Context(), user); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func TestDoors(t *testing.T) {
 	t.Run("secrets", d.secrets)
 	t.Run("ui", d.ui)
 	t.Run("doctor", func(t *testing.T) {
-		stdout, stderr, code := d.as(testcluster.Alice, "doctor", "--cluster", "--output", "json")
+		stdout, stderr, code := d.as(kdc.Alice, "doctor", "--cluster", "--output", "json")
 		found := examined(t, stdout)
 		if code != 0 || len(found) != 2 {
 			t.Fatalf("doctor ended with %d, of %d nodes:\n%s%s", code, len(found), stdout, stderr)
@@ -84,7 +85,7 @@ func TestDoors(t *testing.T) {
 	})
 	t.Run("a user of the modify ACL may end it", func(t *testing.T) {
 		other := run("other", "--modify-acl", " users")
-		if stdout, stderr, code := d.as(testcluster.Bob, "kill", other.id); code != 0 {
+		if stdout, stderr, code := d.as(kdc.Bob, "kill", other.id); code != 0 {
 			t.Errorf("kill ended with %d: %s%s", code, stdout, stderr)
 		}
 		other.end(long, proto.JobState_JOB_STATE_KILLED)
@@ -331,9 +332,9 @@ func (d *doors) ui(t *testing.T) {
 		state, files string // what its page and those that need its directory answer
 		says         string
 	}{
-		{testcluster.Alice, true, "200", "200", `task=worker-0">worker-0</a>`},
-		{testcluster.Bob, true, "200", "404", "/proxy/" + d.j.id},
-		{testcluster.Stranger, false, "403", "403", "YARN does not let this user in"},
+		{kdc.Alice, true, "200", "200", `task=worker-0">worker-0</a>`},
+		{kdc.Bob, true, "200", "404", "/proxy/" + d.j.id},
+		{kdc.Stranger, false, "403", "403", "YARN does not let this user in"},
 	} {
 		t.Run(c.user, func(t *testing.T) {
 			k := d.c.KDC()
@@ -355,7 +356,7 @@ func (d *doors) ui(t *testing.T) {
 				must(t, err)
 				return strconv.Itoa(answer.StatusCode), string(all)
 			}
-			if code, text := get(address); code != "200" || strings.Contains(text, d.j.id) != (c.user == testcluster.Alice) {
+			if code, text := get(address); code != "200" || strings.Contains(text, d.j.id) != (c.user == kdc.Alice) {
 				t.Errorf("the user's own jobs: %s\n%s", code, text)
 			}
 			site, _, _ := strings.Cut(address, "?")
@@ -363,12 +364,12 @@ func (d *doors) ui(t *testing.T) {
 				t.Errorf("all jobs: %s\n%s", code, text)
 			}
 			code, text := get(site + "jobs/" + d.j.id + "/")
-			if code != c.state || !strings.Contains(text, c.says) || strings.Contains(text, `href="configuration"`) != (c.user == testcluster.Alice) {
+			if code != c.state || !strings.Contains(text, c.says) || strings.Contains(text, `href="configuration"`) != (c.user == kdc.Alice) {
 				t.Errorf("the job's page answers %s, want %s and %q:\n%s", code, c.state, c.says, text)
 			}
 			for _, p := range []string{"configuration", "checkpoints", "plots", "task?task=worker-0", "log?task=worker-0&attempt=0"} {
 				code, text := get(site + "jobs/" + d.j.id + "/" + p)
-				if code != c.files || c.user != testcluster.Alice && strings.Contains(text, "the secret of alice") {
+				if code != c.files || c.user != kdc.Alice && strings.Contains(text, "the secret of alice") {
 					t.Errorf("%s answers %s, want %s:\n%s", p, code, c.files, text)
 				}
 			}
@@ -385,11 +386,11 @@ func (d *doors) page(t *testing.T) {
 	// With this cookie the proxy has warned that the page is another user's.
 	warned := "checked_" + d.j.id + "=true"
 	for _, c := range []struct{ name, user, path, code, says string }{
-		{"its user", testcluster.Alice, "", "200", "worker-0"},
-		{"its user, as JSON", testcluster.Alice, "status.json", "200", `"user":"alice"`},
-		{"one whom the ACL names", testcluster.Bob, "", "200", "worker-0"},
-		{"one whom it does not", testcluster.Stranger, "", "403", "mallory may not see this job"},
-		{"the same, as JSON", testcluster.Stranger, "status.json", "403", "mallory may not see this job"},
+		{"its user", kdc.Alice, "", "200", "worker-0"},
+		{"its user, as JSON", kdc.Alice, "status.json", "200", `"user":"alice"`},
+		{"one whom the ACL names", kdc.Bob, "", "200", "worker-0"},
+		{"one whom it does not", kdc.Stranger, "", "403", "mallory may not see this job"},
+		{"the same, as JSON", kdc.Stranger, "status.json", "403", "mallory may not see this job"},
 		{"one who does not say", "", "", "401", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -414,7 +415,7 @@ func (d *doors) page(t *testing.T) {
 func (d *doors) commands(t *testing.T) {
 	logs := d.c.HDFS() + "/user/alice/logs"
 	for end := time.Now().Add(long); ; time.Sleep(200 * time.Millisecond) { // it is copied every few seconds
-		stdout, stderr, code := d.as(testcluster.Alice, "logs", d.j.id, "am")
+		stdout, stderr, code := d.as(kdc.Alice, "logs", d.j.id, "am")
 		if strings.Contains(stdout, "prepared: mounting") {
 			break
 		}
@@ -428,15 +429,15 @@ func (d *doors) commands(t *testing.T) {
 		args []string
 		says string
 	}{
-		{testcluster.Bob, 4, []string{"logs", d.j.id, "am"}, "only its user may see its directory"},
-		{testcluster.Bob, 0, []string{"status", d.j.id}, "it is alice's"},
-		{testcluster.Bob, 4, []string{"logs", d.j.id}, "only its user may see its directory"},
-		{testcluster.Bob, 4, []string{"kill", d.j.id}, "bob"},
-		{testcluster.Bob, 4, []string{"ckpt", "ls", logs}, "denied"},
-		{testcluster.Bob, 4, []string{"ckpt", "prune", logs, "--keep", "1"}, "denied"},
-		{testcluster.Bob, 4, []string{"ckpt", "rollback", logs, "1"}, "denied"},
-		{testcluster.Stranger, 4, []string{"status", d.j.id}, "mallory"},
-		{testcluster.Stranger, 4, []string{"kill", d.j.id}, "mallory"},
+		{kdc.Bob, 4, []string{"logs", d.j.id, "am"}, "only its user may see its directory"},
+		{kdc.Bob, 0, []string{"status", d.j.id}, "it is alice's"},
+		{kdc.Bob, 4, []string{"logs", d.j.id}, "only its user may see its directory"},
+		{kdc.Bob, 4, []string{"kill", d.j.id}, "bob"},
+		{kdc.Bob, 4, []string{"ckpt", "ls", logs}, "denied"},
+		{kdc.Bob, 4, []string{"ckpt", "prune", logs, "--keep", "1"}, "denied"},
+		{kdc.Bob, 4, []string{"ckpt", "rollback", logs, "1"}, "denied"},
+		{kdc.Stranger, 4, []string{"status", d.j.id}, "mallory"},
+		{kdc.Stranger, 4, []string{"kill", d.j.id}, "mallory"},
 	} {
 		stdout, stderr, code := d.as(c.user, c.args...)
 		if code != c.code || !strings.Contains(stdout+stderr, c.says) || strings.Contains(stdout, "secret of") {

@@ -36,16 +36,15 @@ func TestElasticRanks(t *testing.T) {
 	before := j.untilCheckpoint(long, 10)
 
 	begin := time.Now()
-	other := w.start(t, "", "--queue", testcluster.OtherQueue, "--worker", "4", "--worker-memory", "512m", "--", "sleep", "1000")
-	s := j.until(long, "the job to work without some", func(s *proto.JobStatus) bool { return len(parked(s)) > 0 && working(s) })
+	other := w.start(t, "", "--queue", testcluster.OtherQueue, "--worker", "6", "--worker-memory", "448m", "--", "sleep", "1000")
+	s := j.until(long, "the job to work without two", func(s *proto.JobStatus) bool { return len(parked(s)) == 2 && working(s) })
 	notice := noticeOf(t, s)
-	n := 4 - len(parked(s))
 	at := s.Step
 	s = j.until(long, "steps to be made by fewer", func(s *proto.JobStatus) bool { return s.Step > at })
 	t.Logf("the other queue's job began at 0 s; the notice came after %s; %v are parked, and steps are made after %s",
 		notice.Sub(begin).Round(100*time.Millisecond), parked(s), time.Since(begin).Round(100*time.Millisecond))
-	if world, from := j.began(s, "worker-0"); world != n || from < before {
-		t.Errorf("worker-0 is one of %d, and began at step %d; want %d, and at %d or later", world, from, n, before)
+	if world, from := j.began(s, "worker-0"); world != 2 || from < before {
+		t.Errorf("worker-0 is one of %d, and began at step %d; want 2, and at %d or later", world, from, before)
 	}
 	j.goesOn()
 	for _, i := range j.status().Incidents {
@@ -78,8 +77,40 @@ func TestElasticRanks(t *testing.T) {
 			t.Errorf("worker-%d is one of %d, and began at step %d; want 4, and at %d or later", i, world, from, whole)
 		}
 	}
+
+	j.scaled(w, 2)
+	j.scaled(w, 4)
+	s = j.status()
+	text, _, _ = w.call(t.Context(), "", "status", j.id)
+	t.Logf("status:\n%s", text)
+	for i, g := range s.Generations {
+		if i > 0 && g.FirstStep <= s.Generations[i-1].FirstStep || g.Tasks+int32(len(g.Parked)) != g.Of || g.Of != 4 {
+			t.Errorf("a generation is told as %v", g)
+		}
+	}
+	for _, i := range s.Incidents {
+		if i.TasksBefore < 3 || i.TasksAfter < 2 || i.TasksAfter > i.TasksBefore {
+			t.Errorf("a loss is told as that of one of %d, after which %d worked: %v", i.TasksBefore, i.TasksAfter, i)
+		}
+	}
 	if _, errs, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
 		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+}
+
+// scaled has a job of four ranks work with n, which then make steps.
+func (j *job) scaled(w where, n int) {
+	j.t.Helper()
+	begin, whole := time.Now(), j.newestComplete()
+	if _, errs, code := w.call(j.t.Context(), "", "scale", j.id, fmt.Sprintf("worker=%d", n)); code != 0 {
+		j.t.Fatalf("scale ended with %d: %s", code, errs)
+	}
+	s := j.until(long, fmt.Sprintf("%d to work", n), func(s *proto.JobStatus) bool { return len(parked(s)) == 4-n && working(s) })
+	at := s.Step
+	s = j.until(long, "steps to be made", func(s *proto.JobStatus) bool { return s.Step > at })
+	j.t.Logf("%d make steps %s after that was asked for", n, time.Since(begin).Round(100*time.Millisecond))
+	if world, from := j.began(s, "worker-0"); world != n || from < whole {
+		j.t.Errorf("worker-0 is one of %d, and began at step %d; want %d, and at %d or later", world, from, n, whole)
 	}
 }
 
@@ -163,6 +194,65 @@ func TestLongElasticRanksLoseANode(t *testing.T) {
 			t.Errorf("%s is one of %d, and began at step %d; want 2, and at %d or later", k.Task, world, from, before)
 		}
 	}
+	if _, errs, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
+		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+}
+
+// TestLongElasticParameterServers: workers with parameter servers that another queue's job
+// takes the containers of come back when these do, and the others never stop.
+func TestLongElasticParameterServers(t *testing.T) {
+	daemons.enter(t)
+	c := pair(t)
+	w := where{c}
+	python := tensorflow(t)
+	script, err := filepath.Abs("../../examples/monitored-session/monitored_session.py")
+	must(t, err)
+	store := c.HDFS() + "/tests/" + t.Name()
+	j := w.start(t, "", "--framework", "tensorflow", "--tf1", "--ps", "1", "--worker", "2..4", "--ps-memory", "512m", "--worker-memory", "900m",
+		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "monitored_session.py", "--job_name={role}", "--task_index={index}",
+		"--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}", "--steps", "1000000")
+	j.store = store
+	defer func() {
+		if t.Failed() {
+			t.Logf("the job:\n%s", eventLog(j.status()))
+		}
+	}()
+	before := j.until(tfLimit, "all to run", running)
+	j.untilCheckpoint(tfLimit, 1)
+
+	other := w.start(t, "", "--queue", testcluster.OtherQueue, "--worker", "6", "--worker-memory", "448m", "--", "sleep", "1000")
+	lost := func(s *proto.JobStatus) (names []string) {
+		for _, i := range s.Incidents {
+			if s.IsOpen(i) {
+				names = append(names, i.Task)
+			}
+		}
+		return names
+	}
+	s := j.until(long, "two workers to be lost", func(s *proto.JobStatus) bool { return len(lost(s)) == 2 })
+	taken, notice, at := lost(s), noticeOf(t, s), s.Step
+	s = j.until(long, "steps to be made by the others", func(s *proto.JobStatus) bool { return s.Step > at })
+	t.Logf("%v were taken; step %d is made %s after the notice", taken, s.Step, time.Since(notice).Round(100*time.Millisecond))
+	j.goesOn()
+	j.undisturbed(before, taken...)
+
+	if _, errs, code := w.call(t.Context(), "", "kill", other.id); code != 0 {
+		t.Fatalf("kill ended with %d: %s", code, errs)
+	}
+	begin := time.Now()
+	j.until(tfLimit, "all to run again", running)
+	t.Logf("all run again %s after the other job's end", time.Since(begin).Round(100*time.Millisecond))
+	j.undisturbed(before, taken...)
+	j.goesOn()
+
+	// A person may want fewer, too, and those that stay never stop.
+	if _, errs, code := w.call(t.Context(), "", "scale", j.id, "worker=2"); code != 0 {
+		t.Fatalf("scale ended with %d: %s", code, errs)
+	}
+	j.until(long, "two workers to leave", func(s *proto.JobStatus) bool { return len(parked(s)) == 2 })
+	j.goesOn()
+	j.undisturbed(before, append(parked(j.status()), taken...)...)
 	if _, errs, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
 		t.Errorf("kill ended with %d: %s", code, errs)
 	}

@@ -23,6 +23,7 @@ import (
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/proto"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // where says on what a job runs.
@@ -36,7 +37,7 @@ func (w where) env() []string {
 	}
 	env := append(os.Environ(), "HADOOP_CONF_DIR="+w.cluster.ConfDir())
 	if k := w.cluster.KDC(); k != nil {
-		env = append(env, "KRB5_CONFIG="+k.Config(), "KRB5CCNAME="+k.TicketCache(testcluster.Alice))
+		env = append(env, "KRB5_CONFIG="+k.Config(), "KRB5CCNAME="+k.TicketCache(kdc.Alice))
 	}
 	return env
 }

@@ -17,6 +17,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 var containerExecutor = flag.String("container-executor", "", "`path` of Hadoop's native container-executor, installed on this machine for the group root; with users alice and bob")
@@ -36,7 +37,7 @@ func TestContainersOfTheirUsers(t *testing.T) {
 		must(t, err)
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	alice, bob := id(testcluster.Alice), id(testcluster.Bob)
+	alice, bob := id(kdc.Alice), id(kdc.Bob)
 	const executor = "yarn.nodemanager.linux-container-executor."
 	c := secure(t, testcluster.Security{RPC: "privacy", Data: "privacy", AES: true}, testcluster.Options{Conf: map[string]string{
 		"yarn.nodemanager.container-executor.class": "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
@@ -45,7 +46,7 @@ func TestContainersOfTheirUsers(t *testing.T) {
 	}})
 	must(t, os.Chmod(c.Dir(), 0o711)) // others go through it to their own directories
 	w := where{c}
-	j := w.train(t, c.HDFS()+"/user/alice/logs", untilFinish, "--principal", testcluster.Alice, "--keytab", c.KDC().Keytab(testcluster.Alice))
+	j := w.train(t, c.HDFS()+"/user/alice/logs", untilFinish, "--principal", kdc.Alice, "--keytab", c.KDC().Keytab(kdc.Alice))
 	before := j.until(long, "all to run", running)
 	j.untilCheckpoint(long, 1)
 

@@ -16,20 +16,21 @@ import (
 
 	"holdfast/proto"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // withKeytab starts a job of two tasks that leaves alice's keytab with its
 // application master.
 func withKeytab(t *testing.T, c *testcluster.Cluster, script string) *job {
 	t.Helper()
-	return where{c}.start(t, "", "--principal", testcluster.Alice, "--keytab", c.KDC().Keytab(testcluster.Alice),
+	return where{c}.start(t, "", "--principal", kdc.Alice, "--keytab", c.KDC().Keytab(kdc.Alice),
 		"--worker", "2", "--worker-memory", "256m", "--restarts", "0", "--", "sh", "-c", script)
 }
 
 // keytabs looks for the keytab wherever a job leaves something, while it runs:
 // it is the application master's alone.
 func keytabs(t *testing.T, c *testcluster.Cluster) {
-	keys, err := keytab.Load(c.KDC().Keytab(testcluster.Alice))
+	keys, err := keytab.Load(c.KDC().Keytab(kdc.Alice))
 	if err != nil || len(keys.Entries) == 0 {
 		t.Fatalf("alice's keytab: %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // secure starts a cluster with Kerberos for a test, and makes tickets for alice.
@@ -43,7 +44,7 @@ func startSecure(s testcluster.Security, more testcluster.Options) (*testcluster
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.KDC().Tickets(ctx, testcluster.Alice); err != nil {
+	if _, err := c.KDC().Tickets(ctx, kdc.Alice); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
@@ -85,14 +86,14 @@ func TestSecure(t *testing.T) {
 		}
 	})
 	t.Run("another realm", func(t *testing.T) {
-		tickets, err := c.KDC().Tickets(t.Context(), testcluster.Erin)
+		tickets, err := c.KDC().Tickets(t.Context(), kdc.Erin)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w := where{c}
-		j := w.startWith(t, append(w.env(), "KRB5CCNAME="+tickets), "", "--principal", testcluster.Erin+"@"+testcluster.FarRealm, "--keytab", c.KDC().Keytab(testcluster.Erin),
+		j := w.startWith(t, append(w.env(), "KRB5CCNAME="+tickets), "", "--principal", kdc.Erin+"@"+kdc.FarRealm, "--keytab", c.KDC().Keytab(kdc.Erin),
 			"--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs="+c.HDFS()+"/user/bob/logs", "--", "sh", "-c", "echo here > logs/file")
-		if s := j.end(long, proto.JobState_JOB_STATE_SUCCEEDED); s.User != testcluster.Bob {
+		if s := j.end(long, proto.JobState_JOB_STATE_SUCCEEDED); s.User != kdc.Bob {
 			t.Errorf("the user is %q", s.User)
 		}
 	})
@@ -135,7 +136,7 @@ func partTokens(ctx context.Context, file string) error {
 		return err
 	}
 	renewer, err := delegation.Renewer(ctx, cf)
-	if err != nil || renewer != "rm/localhost@"+testcluster.Realm {
+	if err != nil || renewer != "rm/localhost@"+kdc.Realm {
 		return fmt.Errorf("the renewer is %q, %v", renewer, err)
 	}
 	all, err := delegation.HDFS(ctx, cf, renewer, []string{cf.DefaultFS()})
@@ -151,7 +152,7 @@ func partTokens(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if d, err := k.Delegation(); err != nil || d.Owner != "alice@"+testcluster.Realm || d.Renewer != "rm" || !d.Max.After(time.Now()) {
+	if d, err := k.Delegation(); err != nil || d.Owner != "alice@"+kdc.Realm || d.Renewer != "rm" || !d.Max.After(time.Now()) {
 		return fmt.Errorf("the ResourceManager's token says %+v, %v", d, err)
 	}
 	all.Tokens[k.Service] = k
@@ -184,7 +185,7 @@ func refusals(t *testing.T, c *testcluster.Cluster) {
 		}
 		return path
 	}
-	if err := k.Kinit(t.Context(), testcluster.Bob, filepath.Join(dir, "short"), "-l", "1s"); err != nil {
+	if err := k.Kinit(t.Context(), kdc.Bob, filepath.Join(dir, "short"), "-l", "1s"); err != nil {
 		t.Fatal(err)
 	}
 	expired := time.Now().Add(1100 * time.Millisecond)
@@ -202,13 +203,13 @@ func refusals(t *testing.T, c *testcluster.Cluster) {
 	}
 	nobody := l.Addr().String()
 	l.Close()
-	_, kdc, _ := strings.Cut(string(krb5), " kdc = ")
-	kdc, _, _ = strings.Cut(kdc, "\n")
-	down := write("down.conf", strings.Replace(string(krb5), kdc, nobody, 1))
+	_, address, _ := strings.Cut(string(krb5), " kdc = ")
+	address, _, _ = strings.Cut(address, "\n")
+	down := write("down.conf", strings.Replace(string(krb5), address, nobody, 1))
 	// A token of another cluster has another key, under the same name.
 	tokens := filepath.Join(dir, "tokens")
 	fetch := c.HadoopCommand(t.Context(), "fetchdt", "--renewer", "rm", tokens)
-	fetch.Env = append(fetch.Env, "KRB5CCNAME="+k.TicketCache(testcluster.Alice))
+	fetch.Env = append(fetch.Env, "KRB5CCNAME="+k.TicketCache(kdc.Alice))
 	if out, err := fetch.CombinedOutput(); err != nil {
 		t.Fatalf("fetching a token: %v\n%s", err, out)
 	}

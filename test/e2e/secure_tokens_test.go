@@ -9,6 +9,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // tokenLife is how long tokens are good, renewed or not.
@@ -27,7 +28,7 @@ func shortTokens(t *testing.T, more testcluster.Options) *testcluster.Cluster {
 		"hadoop.proxyuser.rm.users":                                    "*",
 	}
 	c := secure(t, testcluster.Security{RPC: "integrity", Data: "authentication", TokenLife: tokenLife}, more)
-	if err := c.KDC().Admin(t.Context(), `modprinc -maxlife "15 seconds" `+testcluster.Alice); err != nil {
+	if err := c.KDC().Admin(t.Context(), `modprinc -maxlife "15 seconds" `+kdc.Alice); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -43,7 +44,7 @@ func (j *job) beyondTokens(d time.Duration) *proto.JobStatus {
 
 // keytabFlags are the flags of a job that may outlive its tokens.
 func keytabFlags(c *testcluster.Cluster) []string {
-	return []string{"--principal", testcluster.Alice, "--keytab", c.KDC().Keytab(testcluster.Alice)}
+	return []string{"--principal", kdc.Alice, "--keytab", c.KDC().Keytab(kdc.Alice)}
 }
 
 // TestTokensAreReplaced: a job with a keytab loses a container after the tokens of

@@ -19,6 +19,7 @@ import (
 	"holdfast/internal/hadoop/token"
 	"holdfast/proto"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // wire keeps what goes over the loopback interface, on which the whole cluster is.
@@ -103,7 +104,7 @@ func onTheWire(t *testing.T, c *testcluster.Cluster, private bool) {
 	const checkpoint, line = "what a checkpoint is made of", "what a task has to say"
 	ready := filepath.Join(t.TempDir(), "ready")
 	w := listen(t)
-	j := where{c}.start(t, "", "--principal", testcluster.Alice, "--keytab", c.KDC().Keytab(testcluster.Alice),
+	j := where{c}.start(t, "", "--principal", kdc.Alice, "--keytab", c.KDC().Keytab(kdc.Alice),
 		"--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs="+c.HDFS()+"/user/alice/wire", "--", "sh", "-c", fmt.Sprintf(
 			`for i in $(seq 500); do printf '%%s%%s\n' '%s' ', again'; done > logs/file; for i in $(seq 500); do printf '%%s%%s\n' '%s' ', again'; done; until [ -e %s ]; do sleep 0.1; done`,
 			checkpoint, line, ready))
@@ -116,7 +117,7 @@ func onTheWire(t *testing.T, c *testcluster.Cluster, private bool) {
 		{"a checkpoint", []byte(checkpoint + ", again")},
 		{"a line of output", []byte(line + ", again")},
 	}
-	keys, err := keytab.Load(c.KDC().Keytab(testcluster.Alice))
+	keys, err := keytab.Load(c.KDC().Keytab(kdc.Alice))
 	must(t, err)
 	all = append(all, secret{"the keytab's key", keys.Entries[0].Key.KeyValue})
 	files, err := filepath.Glob(filepath.Join(c.Dir(), "yarn/*/local/nmPrivate", j.id, "container_*", "container_*.tokens"))

@@ -6,6 +6,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // TestEncryptionZone trains in an encryption zone of a cluster with Kerberos.
@@ -14,7 +15,7 @@ import (
 func TestEncryptionZone(t *testing.T) {
 	guarded.enter(t)
 	c := secure(t, testcluster.Security{RPC: "integrity"}, testcluster.Options{KMS: &testcluster.KMS{Keys: []string{"key1"}}})
-	must(t, c.MakeZone(t.Context(), "/zone", "key1", testcluster.Alice))
+	must(t, c.MakeZone(t.Context(), "/zone", "key1", kdc.Alice))
 	w := where{c}
 	t.Run("training", func(t *testing.T) {
 		j := w.train(t, c.HDFS()+"/zone/logs", 60)
@@ -33,7 +34,7 @@ func TestEncryptionZone(t *testing.T) {
 	t.Run("a zone below", func(t *testing.T) {
 		store := c.HDFS() + "/user/alice/outer"
 		write(t, store, "logs/file").end(long, proto.JobState_JOB_STATE_SUCCEEDED)
-		must(t, c.MakeZone(t.Context(), "/user/alice/outer/inner", "key1", testcluster.Alice))
+		must(t, c.MakeZone(t.Context(), "/user/alice/outer/inner", "key1", kdc.Alice))
 		j := write(t, store, "logs/inner/file")
 		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
 		if text := j.logs("worker-0"); !strings.Contains(text, "Invalid cross-device link") {

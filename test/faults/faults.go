@@ -95,7 +95,7 @@ const (
 	// A job of few rounds has the steps of so many: on a busy machine, those that start
 	// first make hundreds before all tasks run.
 	leastRounds = 3
-	chief                                    = "worker-0"
+	chief       = "worker-0"
 )
 
 // secondWithin is how long a round's later faults wait at most, unless Options say.

@@ -43,7 +43,7 @@ var allSlices = []slice{
 		{"test/e2e", []string{"TestLongTensorFlowAtProtections"}},
 	}},
 	{name: "yarn", tests: []tests{
-		{"test/e2e", []string{"TestLongElasticRanksLoseANode", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
+		{"test/e2e", []string{"TestLongElasticParameterServers", "TestLongElasticRanksLoseANode", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
 		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
 	}},
 	{name: "rules-bytes", tests: []tests{

@@ -113,8 +113,14 @@ var mutations = []mutation{
 		`			list = append(list, t.expiringContainers()...)
 `, ``},
 	{"another application master does not know who is in the group", "journal.go",
-		`r.StoreDirty, r.Parked
-`, `r.StoreDirty, false
+		`t.parked, t.surplus = r.Parked, r.Surplus`, `t.parked, t.surplus = false, r.Surplus`},
+	{"another application master does not know which tasks nobody wants", "journal.go",
+		`t.parked, t.surplus = r.Parked, r.Surplus`, `t.parked, t.surplus = r.Parked, false`},
+	{"a group starts again while one that leaves it still works", "start.go",
+		`return t.together() && t.state == stopping`, `return false`},
+	{"containers are asked for that nobody wants", "containers.go",
+		`	if t.surplus {
+`, `	if false {
 `},
 	{"a task that is to leave is not looked at", "states.go",
 		`	j.touch(t)

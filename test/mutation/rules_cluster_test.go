@@ -126,6 +126,20 @@ var clusterRules = []rule{
 		pkg: "am/yarn", test: "TestCauses",
 	},
 	{
+		promise: "doctor says where NodeManagers limit virtual memory",
+		file:    "doctor/doctor.go",
+		old:     `return check.Finding{Subject: subject, Level: check.Note, Text: text}`,
+		new:     `return check.Finding{Subject: subject, Level: check.Good, Text: text}`,
+		pkg:     "doctor", test: "TestVirtualMemoryIsDiagnosed",
+	},
+	{
+		promise: "why YARN ended a container is told without the stamps of NodeManagers",
+		file:    "am/yarn/diagnostics.go",
+		old:     `line = diagnosticStamp.ReplaceAllString(strings.TrimSpace(line), "")`,
+		new:     `line = strings.TrimSpace(line)`,
+		pkg:     "am/yarn", test: "TestReasonsAreForPeople",
+	},
+	{
 		promise: "a registration whose answer was lost is one",
 		file:    "internal/hadoop/yarn/master.go",
 		old:     `if err != nil && !IsAlreadyRegistered(err) {`,
@@ -156,10 +170,10 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "who asks for the page slowly does not keep a connection",
-		file:    "am/web/server.go",
+		file:    "am/web/access/server.go",
 		old:     `ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,`,
 		new:     `ReadHeaderTimeout: 10 * time.Second,`,
-		pkg:     "am/web", test: "TestThePageHasLimits",
+		pkg:     "am/web/access", test: "TestThePageHasLimits",
 	},
 	{
 		promise: "who says nothing to the application master does not keep a connection",
@@ -171,18 +185,18 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "a browser that is closed early does not shut the page for others",
-		file:    "am/web/proxyfilter.go",
+		file:    "am/web/access/proxyfilter.go",
 		old:     `context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)`,
 		new:     `context.WithTimeout(ctx, lookUpTimeout)`,
-		pkg:     "am/web", test: "TestALookUpOutlastsWhoAsked",
+		pkg:     "am/web/access", test: "TestALookUpOutlastsWhoAsked",
 	},
 	{
 		promise: "the page works while the name of YARN's proxy cannot be looked up",
-		file:    "am/web/proxyfilter.go",
+		file:    "am/web/access/proxyfilter.go",
 		old: `			found = append(found, known...)
 `,
 		new: ``,
-		pkg: "am/web", test: "TestProxiesAreKnownWhileNamesCannotBeLookedUp",
+		pkg: "am/web/access", test: "TestProxiesAreKnownWhileNamesCannotBeLookedUp",
 	},
 	{
 		promise: "what tasks write and files are called does not steer a terminal",

@@ -547,6 +547,13 @@ var recoveryRules = []rule{
 		pkg:     "runtime", test: "TestTheShimKnowsWhichTensorFlowFailsFast",
 	},
 	{
+		promise: "each default of TensorFlow's jobs is off at 0",
+		file:    "runtime/python/_holdfast/tensorflow.py",
+		old:     `    if seconds > 0:`,
+		new:     `    if wait:`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
 		promise: "what Cython's modules put in place is not told as the script's doing",
 		file:    "runtime/python/_holdfast/start.py",
 		old:     `not name.startswith(("cython_runtime", "_cython_")) and `,

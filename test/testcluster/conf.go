@@ -1,91 +1,25 @@
 package testcluster
 
 import (
-	"bytes"
-	"encoding/xml"
+	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"holdfast/test/testcluster/processes"
+	"holdfast/test/testcluster/properties"
 )
-
-type properties map[string]string
-
-// files tells which properties belong into which file; whatever has another
-// prefix goes into core-site.xml.
-var files = map[string][]string{
-	"hdfs-site.xml":          {"dfs."},
-	"capacity-scheduler.xml": {"yarn.scheduler.capacity."},
-	"yarn-site.xml":          {"yarn."},
-	"hadoop-policy.xml":      {"security."},
-	"kms-site.xml":           {"hadoop.kms."},
-	"kms-acls.xml":           {"hadoop.kms.acl.", "hadoop.kms.blacklist.", "default.key.acl.", "key.acl."},
-}
-
-const log4j = `log4j.rootLogger=%s,out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.target=System.err
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=%%d{HH:mm:ss,SSS} %%p %%c{2}: %%m%%n
-log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
-`
-
-// write writes a configuration directory.
-func (p properties) write(dir, logLevel string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making a configuration directory: %w", err)
-	}
-	sorted := map[string]*bytes.Buffer{}
-	for _, file := range append(slices.Collect(maps.Keys(files)), "core-site.xml") {
-		sorted[file] = bytes.NewBufferString("<configuration>\n")
-	}
-	for _, key := range slices.Sorted(maps.Keys(p)) {
-		sorted[fileOf(key)].WriteString(propertyLine(key, p[key]))
-	}
-	for file, b := range sorted {
-		b.WriteString("</configuration>\n")
-		if err := os.WriteFile(filepath.Join(dir, file), b.Bytes(), 0o644); err != nil {
-			return fmt.Errorf("writing the cluster's configuration: %w", err)
-		}
-	}
-	return os.WriteFile(filepath.Join(dir, "log4j.properties"), fmt.Appendf(nil, log4j, logLevel), 0o644)
-}
-
-func propertyStart(key string) string { return "<property><name>" + escape(key) + "</name>" }
-
-func propertyLine(key, value string) string {
-	return propertyStart(key) + "<value>" + escape(value) + "</value></property>\n"
-}
-
-func escape(s string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a Builder never fails
-	return b.String()
-}
-
-func fileOf(key string) string {
-	best, length := "core-site.xml", 0
-	for file, prefixes := range files {
-		for _, prefix := range prefixes {
-			if strings.HasPrefix(key, prefix) && len(prefix) > length {
-				best, length = file, len(prefix)
-			}
-		}
-	}
-	return best
-}
 
 // configure writes all configuration directories and lists the daemons.
 func (c *Cluster) configure() error {
 	common := c.common()
 	maps.Copy(common, c.opts.Conf)
-	if err := common.write(c.ConfDir(), "WARN"); err != nil {
+	if err := common.Write(c.ConfDir(), "WARN"); err != nil {
 		return err
 	}
 	if c.kdc != nil {
-		c.daemons = append(c.daemons, &Daemon{cluster: c, name: "kdc", dir: c.kdc.dir, command: c.kdc.command})
+		c.daemons = append(c.daemons, &Daemon{cluster: c, name: "kdc", dir: c.kdc.Dir, command: c.kdc.Command})
 	}
 	if c.opts.KDCOnly {
 		return nil
@@ -93,7 +27,7 @@ func (c *Cluster) configure() error {
 	if err := c.Exclude(); err != nil {
 		return err
 	}
-	add := func(name, class string, own properties) error {
+	add := func(name, class string, own properties.Set) error {
 		d := &Daemon{cluster: c, name: name, class: class, dir: filepath.Join(c.dir, name)}
 		d.command = d.jvm
 		c.daemons = append(c.daemons, d)
@@ -101,13 +35,13 @@ func (c *Cluster) configure() error {
 		p["hadoop.tmp.dir"] = filepath.Join(d.dir, "tmp")
 		maps.Copy(p, own)
 		maps.Copy(p, c.opts.Conf)
-		return p.write(d.confDir(), "INFO")
+		return p.Write(d.confDir(), "INFO")
 	}
 	if err := c.addKMS(add); err != nil || c.opts.KMS != nil && c.opts.KMS.Alone {
 		return err
 	}
 	for _, name := range c.nameNodes() {
-		nn := properties{"dfs.namenode.name.dir": "file://" + filepath.Join(c.dir, name, "data")}
+		nn := properties.Set{"dfs.namenode.name.dir": "file://" + filepath.Join(c.dir, name, "data")}
 		if c.kdc != nil {
 			nn["hadoop.http.authentication.type"] = "kerberos" // for WebHDFS
 		}
@@ -119,7 +53,7 @@ func (c *Cluster) configure() error {
 		}
 	}
 	for _, name := range c.rmNames() {
-		own := properties{}
+		own := properties.Set{}
 		if c.opts.pair() {
 			own["yarn.resourcemanager.ha.id"] = name
 		}
@@ -146,9 +80,9 @@ func (c *Cluster) configure() error {
 
 // common is what clients and daemons share. What is not here is as Hadoop
 // ships it.
-func (c *Cluster) common() properties {
-	at := func(place int) string { return c.ports.addr(loopback, place) }
-	p := properties{
+func (c *Cluster) common() properties.Set {
+	at := func(place int) string { return c.ports.Addr(loopback, place) }
+	p := properties.Set{
 		"fs.defaultFS":                          c.HDFS(),
 		"hadoop.tmp.dir":                        filepath.Join(c.dir, "tmp"),
 		"dfs.replication":                       "2",
@@ -190,9 +124,9 @@ func (c *Cluster) common() properties {
 	return p
 }
 
-func (c *Cluster) dataNode(i int) properties {
-	at := func(place int) string { return c.ports.addr(loopback, portDN(i)+place) }
-	return properties{
+func (c *Cluster) dataNode(i int) properties.Set {
+	at := func(place int) string { return c.ports.Addr(loopback, portDN(i)+place) }
+	return properties.Set{
 		"dfs.datanode.hostname":     loopback,
 		"dfs.datanode.address":      at(0),
 		"dfs.datanode.http.address": at(1),
@@ -201,10 +135,10 @@ func (c *Cluster) dataNode(i int) properties {
 	}
 }
 
-func (c *Cluster) nodeManager(i int) properties {
-	at := func(place int) string { return c.ports.addr(nodeHost(i), c.portNM(i)+place) }
+func (c *Cluster) nodeManager(i int) properties.Set {
+	at := func(place int) string { return c.ports.Addr(nodeHost(i), c.portNM(i)+place) }
 	dir := c.nodeDir(i)
-	return properties{
+	return properties.Set{
 		"yarn.nodemanager.hostname":           nodeHost(i),
 		"yarn.nodemanager.address":            at(0),
 		"yarn.nodemanager.localizer.address":  at(1),
@@ -224,5 +158,56 @@ func (c *Cluster) nodeManager(i int) properties {
 
 // nodeDir is where a NodeManager keeps its containers.
 func (c *Cluster) nodeDir(i int) string {
-	return filepath.Join(c.dir, nodesDir, fmt.Sprintf("nm%d", i))
+	return filepath.Join(c.dir, processes.NodesDir, fmt.Sprintf("nm%d", i))
+}
+
+// Reconfigure sets properties for clients and all daemons, over those that are
+// set, restarts the daemons that they concern, and returns when they serve again:
+// those of HDFS, and those of YARN too unless all the properties are HDFS's own.
+// An empty value takes a property away.
+func (c *Cluster) Reconfigure(ctx context.Context, change map[string]string) error {
+	if err := c.Configure(change); err != nil {
+		return err
+	}
+	yarn := false
+	for key := range change {
+		yarn = yarn || properties.FileOf(key) != "hdfs-site.xml"
+	}
+	var restart []*Daemon
+	for _, d := range c.daemons {
+		if d.name == "kdc" {
+			continue
+		}
+		if yarn || strings.HasPrefix(d.name, "nn") || strings.HasPrefix(d.name, "dn") {
+			restart = append(restart, d)
+		}
+	}
+	for _, d := range restart {
+		if err := d.Kill(); err != nil {
+			return err
+		}
+	}
+	for _, d := range restart {
+		if err := d.start(); err != nil {
+			return err
+		}
+	}
+	return c.ready(ctx, "")
+}
+
+// Configure sets properties for clients, and for each daemon from its next start
+// on. An empty value takes a property away.
+func (c *Cluster) Configure(change map[string]string) error {
+	dirs := []string{c.ConfDir()}
+	for _, d := range c.daemons {
+		if d.name != "kdc" {
+			dirs = append(dirs, d.confDir())
+		}
+	}
+	for _, dir := range dirs {
+		if err := properties.Set(change).Amend(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }

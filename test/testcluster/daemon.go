@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"holdfast/test/testcluster/dist"
+	"holdfast/test/testcluster/processes"
 )
 
 // Daemon is one process of the cluster, a JVM or the KDC. It keeps its name, ports, configuration
@@ -57,7 +58,7 @@ func (d *Daemon) start() error {
 	}
 	cmd.Dir = d.dir
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: d.cluster.watchdog.pid()}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: d.cluster.watchdog.Pid()}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", d.name, err)
 	}
@@ -93,7 +94,7 @@ func (d *Daemon) jvm() (*exec.Cmd, error) {
 
 // javaOptions are those of all JVMs of the cluster.
 func (c *Cluster) javaOptions() []string {
-	options := []string{watchdogMark + c.dir} // by which the watchdog knows the daemons
+	options := []string{processes.JVMMark + c.dir} // by which the watchdog knows the daemons
 	if c.kdc != nil {
 		options = append(options, "-Djava.security.krb5.conf="+c.kdc.Config()) // the JDK does not heed KRB5_CONFIG
 	}

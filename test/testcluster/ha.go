@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+
+	"holdfast/test/testcluster/properties"
 )
 
 // nameService is HDFS's logical name where it has two NameNodes, nn and nn1.
@@ -11,9 +13,9 @@ const nameService = "holdfast"
 
 // standbyProperties make a name service of two NameNodes, which share their
 // edits by a directory. There is no ZooWatchdog: Activate decides which one serves.
-func (c *Cluster) standbyProperties() properties {
-	at := func(place int) string { return c.ports.addr(loopback, place) }
-	return properties{
+func (c *Cluster) standbyProperties() properties.Set {
+	at := func(place int) string { return c.ports.Addr(loopback, place) }
+	return properties.Set{
 		"dfs.nameservices":                                  nameService,
 		"dfs.ha.namenodes." + nameService:                   "nn,nn1",
 		"dfs.namenode.rpc-address." + nameService + ".nn":   at(portNNRPC),

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"holdfast/test/testcluster/kdc"
+	"holdfast/test/testcluster/properties"
 )
 
 const kmsClass = "org.apache.hadoop.crypto.key.kms.server.KMSWebServer"
@@ -32,7 +35,7 @@ func kmsHost(i int) string {
 
 func (c *Cluster) kmsServers() int { return max(1, c.opts.KMS.Servers) }
 
-func (c *Cluster) portKMS() int { return c.ports.base + portsNeeded(c.opts) - 1 }
+func (c *Cluster) portKMS() int { return c.ports.Base + portsNeeded(c.opts) - 1 }
 
 // KeyProvider is the URI of the key servers, kms://http@localhost;127.0.0.3:port/kms.
 func (c *Cluster) KeyProvider() string {
@@ -46,12 +49,12 @@ func (c *Cluster) KeyProvider() string {
 func (c *Cluster) keyStore() string { return "jceks://file" + filepath.Join(c.dir, "keys.jceks") }
 
 // addKMS lists the servers.
-func (c *Cluster) addKMS(add func(name, class string, own properties) error) error {
+func (c *Cluster) addKMS(add func(name, class string, own properties.Set) error) error {
 	if c.opts.KMS == nil {
 		return nil
 	}
 	for i := range c.kmsServers() {
-		own := properties{
+		own := properties.Set{
 			"hadoop.kms.http.host":           kmsHost(i),
 			"hadoop.kms.http.port":           strconv.Itoa(c.portKMS()),
 			"hadoop.kms.key.provider.uri":    c.keyStore(),
@@ -64,7 +67,7 @@ func (c *Cluster) addKMS(add func(name, class string, own properties) error) err
 		}
 		if s := c.opts.Security; s != nil {
 			own["hadoop.kms.authentication.type"] = "kerberos"
-			own["hadoop.kms.authentication.kerberos.principal"] = service("HTTP")
+			own["hadoop.kms.authentication.kerberos.principal"] = kdc.Service("HTTP")
 			own["hadoop.kms.authentication.kerberos.keytab"] = c.kdc.Keytab("HTTP")
 			own["hadoop.kms.acl.DECRYPT_EEK"] = "*"
 			if s.TokenLife > 0 { // in seconds

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"holdfast/test/testcluster/processes"
 )
 
 // A node is given by its NodeManager, nm0 and so on. Beside nm0 is the DataNode dn0.
@@ -43,15 +43,7 @@ func (c *Cluster) KillNode(node *Daemon) error {
 	}
 	err = errors.Join(c.DataNode(node).Kill(), node.Kill())
 	for _, pid := range pids {
-		err = errors.Join(err, kill(pid))
+		err = errors.Join(err, processes.Kill(pid))
 	}
 	return err
-}
-
-// kill kills a process; one that has ended meanwhile is no error.
-func kill(pid int) error {
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("killing process %d: %w", pid, err)
-	}
-	return nil
 }

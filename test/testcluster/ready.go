@@ -54,7 +54,7 @@ func (d *Daemon) serves(ctx context.Context) (ok bool, detail string) {
 	c := d.cluster
 	switch d.name[:2] {
 	case "kd":
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.kdc.addr)
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.kdc.Addr)
 		if err != nil {
 			return false, err.Error()
 		}
@@ -68,7 +68,7 @@ func (d *Daemon) serves(ctx context.Context) (ok bool, detail string) {
 		if d.name == "nn1" {
 			place = portNN1Web
 		}
-		if err := jmx(ctx, c.browser, c.ports.addr(loopback, place), "Hadoop:service=NameNode,name=FSNamesystemState", &nn); err != nil {
+		if err := jmx(ctx, c.browser, c.ports.Addr(loopback, place), "Hadoop:service=NameNode,name=FSNamesystemState", &nn); err != nil {
 			return false, err.Error()
 		}
 		want := c.running("dn")

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"holdfast/test/testcluster/properties"
 )
 
 // The ResourceManager is the daemon rm. Where there are two, they are rm1 and
@@ -43,14 +45,14 @@ func (o Options) pair() bool { return o.ResourceManagers == len(rmIDs) }
 
 // rmAddresses are a ResourceManager's, by their properties. The second one's
 // ports come after those of the NodeManagers.
-func (c *Cluster) rmAddresses(i int) properties {
+func (c *Cluster) rmAddresses(i int) properties.Set {
 	at := func(place int) string {
 		if i > 0 {
 			place += c.portNM(c.opts.NodeManagers) - portRM
 		}
-		return c.ports.addr(loopback, place)
+		return c.ports.Addr(loopback, place)
 	}
-	return properties{
+	return properties.Set{
 		"yarn.resourcemanager.address":                  at(portRM),
 		"yarn.resourcemanager.scheduler.address":        at(portRMScheduler),
 		"yarn.resourcemanager.resource-tracker.address": at(portRMTracker),
@@ -61,13 +63,13 @@ func (c *Cluster) rmAddresses(i int) properties {
 
 // resourceManagers are the properties that say where they are. A pair shares
 // its state on HDFS.
-func (c *Cluster) resourceManagers() properties {
+func (c *Cluster) resourceManagers() properties.Set {
 	if !c.opts.pair() {
 		p := c.rmAddresses(0)
 		p["yarn.resourcemanager.hostname"] = loopback
 		return p
 	}
-	p := properties{
+	p := properties.Set{
 		"yarn.resourcemanager.cluster-id":                    "holdfast",
 		"yarn.resourcemanager.ha.enabled":                    "true",
 		"yarn.resourcemanager.ha.rm-ids":                     strings.Join(rmIDs, ","),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/test/testcluster/dist"
+	"holdfast/test/testcluster/properties"
 )
 
 // The places of a Router's ports, at the end of a block.
@@ -30,17 +31,17 @@ func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string
 	if err != nil {
 		return "", err
 	}
-	at := func(place int) string { return c.ports.addr(loopback, place) }
+	at := func(place int) string { return c.ports.Addr(loopback, place) }
 	const prefix = "dfs.federation.router."
 	d := &Daemon{cluster: c, name: "router", class: "org.apache.hadoop.hdfs.server.federation.router.DFSRouter", dir: filepath.Join(c.dir, "router")}
 	p := c.common()
-	maps.Copy(p, properties{
+	maps.Copy(p, properties.Set{
 		"hadoop.tmp.dir":                        filepath.Join(d.dir, "tmp"),
 		"dfs.nameservices":                      "near,far",
 		"dfs.namenode.rpc-address.near":         at(portNNRPC),
 		"dfs.namenode.http-address.near":        at(portNNWeb),
-		"dfs.namenode.rpc-address.far":          other.ports.addr(loopback, portNNRPC),
-		"dfs.namenode.http-address.far":         other.ports.addr(loopback, portNNWeb),
+		"dfs.namenode.rpc-address.far":          other.ports.Addr(loopback, portNNRPC),
+		"dfs.namenode.http-address.far":         other.ports.Addr(loopback, portNNWeb),
 		prefix + "rpc-address":                  at(portRouterRPC),
 		prefix + "admin-address":                at(portRouterAdmin),
 		prefix + "http.enable":                  "false",
@@ -53,13 +54,13 @@ func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string
 		prefix + "store.driver.class":           "org.apache.hadoop.hdfs.server.federation.store.driver.impl.StateStoreFileImpl",
 		prefix + "store.driver.file.directory":  filepath.Join(d.dir, "store"),
 	})
-	if err := p.write(d.confDir(), "INFO"); err != nil {
+	if err := p.Write(d.confDir(), "INFO"); err != nil {
 		return "", err
 	}
 	clients := c.common()
 	clients["fs.defaultFS"] = "hdfs://" + at(portRouterRPC)
 	confDir = filepath.Join(d.dir, "clients")
-	if err := clients.write(confDir, "WARN"); err != nil {
+	if err := clients.Write(confDir, "WARN"); err != nil {
 		return "", err
 	}
 	withJars := func(cmd *exec.Cmd) *exec.Cmd {

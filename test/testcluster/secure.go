@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"holdfast/test/testcluster/kdc"
+	"holdfast/test/testcluster/properties"
 )
 
 // Security makes a cluster one with Kerberos and service ACLs.
@@ -29,33 +32,33 @@ func (s *Security) withDefaults() *Security {
 }
 
 // groups of the daemons' and users' names, which the operating system does not know.
-const groups = "nn=supergroup;dn=hadoop;rm=hadoop;nm=hadoop;" + Alice + "=users;" + Bob + "=users;" + Stranger + "=strangers"
+const groups = "nn=supergroup;dn=hadoop;rm=hadoop;nm=hadoop;" + kdc.Alice + "=users;" + kdc.Bob + "=users;" + kdc.Stranger + "=strangers"
 
-// properties of the mode, for daemons and clients.
-func (s *Security) properties(k *KDC) properties {
-	insiders := strings.Join([]string{Alice, Bob, "nn", "dn", "rm", "nm"}, ",")
-	p := properties{
+// Set of the mode, for daemons and clients.
+func (s *Security) properties(k *kdc.KDC) properties.Set {
+	insiders := strings.Join([]string{kdc.Alice, kdc.Bob, "nn", "dn", "rm", "nm"}, ",")
+	p := properties.Set{
 		"hadoop.security.authentication":                    "kerberos",
 		"hadoop.security.authorization":                     "true",
-		"hadoop.security.auth_to_local":                     "RULE:[1:$1@$0](" + Erin + "@" + FarRealm + ")s/.*/" + Bob + "/ DEFAULT",
+		"hadoop.security.auth_to_local":                     "RULE:[1:$1@$0](" + kdc.Erin + "@" + kdc.FarRealm + ")s/.*/" + kdc.Bob + "/ DEFAULT",
 		"hadoop.user.group.static.mapping.overrides":        groups,
 		"hadoop.rpc.protection":                             s.RPC,
 		"dfs.block.access.token.enable":                     "true",
 		"dfs.data.transfer.protection":                      s.Data,
 		"dfs.encrypt.data.transfer":                         strconv.FormatBool(s.Encrypt),
 		"dfs.permissions.superusergroup":                    "supergroup",
-		"dfs.namenode.kerberos.principal":                   "nn/_HOST@" + Realm,
+		"dfs.namenode.kerberos.principal":                   "nn/_HOST@" + kdc.Realm,
 		"dfs.namenode.keytab.file":                          k.Keytab("nn"),
-		"dfs.datanode.kerberos.principal":                   service("dn"),
+		"dfs.datanode.kerberos.principal":                   kdc.Service("dn"),
 		"dfs.datanode.keytab.file":                          k.Keytab("dn"),
-		"hadoop.http.authentication.kerberos.principal":     service("HTTP"),
+		"hadoop.http.authentication.kerberos.principal":     kdc.Service("HTTP"),
 		"hadoop.http.authentication.kerberos.keytab":        k.Keytab("HTTP"),
-		"dfs.web.authentication.kerberos.principal":         service("HTTP"),
+		"dfs.web.authentication.kerberos.principal":         kdc.Service("HTTP"),
 		"dfs.web.authentication.kerberos.keytab":            k.Keytab("HTTP"),
 		"ignore.secure.ports.for.testing":                   "true", // SASL on ports above 1023, without TLS for the web pages
-		"yarn.resourcemanager.principal":                    "rm/_HOST@" + Realm,
+		"yarn.resourcemanager.principal":                    "rm/_HOST@" + kdc.Realm,
 		"yarn.resourcemanager.keytab":                       k.Keytab("rm"),
-		"yarn.nodemanager.principal":                        service("nm"),
+		"yarn.nodemanager.principal":                        kdc.Service("nm"),
 		"yarn.nodemanager.keytab":                           k.Keytab("nm"),
 		"yarn.acl.enable":                                   "true",
 		"yarn.admin.acl":                                    "rm,nn",
@@ -70,8 +73,8 @@ func (s *Security) properties(k *KDC) properties {
 		"yarn.scheduler.capacity.root.acl_administer_queue": "rm",
 		// Those of a queue are beside its parents'; " " is nobody.
 		"yarn.scheduler.capacity.root.acl_submit_applications":         " ",
-		"yarn.scheduler.capacity.root.default.acl_submit_applications": Alice + "," + Bob,
-		"yarn.scheduler.capacity.root.small.acl_submit_applications":   Bob,
+		"yarn.scheduler.capacity.root.default.acl_submit_applications": kdc.Alice + "," + kdc.Bob,
+		"yarn.scheduler.capacity.root.small.acl_submit_applications":   kdc.Bob,
 	}
 	if s.AES {
 		p["dfs.encrypt.data.transfer.cipher.suites"] = "AES/CTR/NoPadding"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // as runs one of Hadoop's clients as a user.
@@ -36,21 +37,21 @@ func TestSecure(t *testing.T) {
 	if err := os.WriteFile(local, []byte("hold fast\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := as(t, c, testcluster.Alice, "fs", "-put", local, "file"); err != nil {
+	if out, err := as(t, c, kdc.Alice, "fs", "-put", local, "file"); err != nil {
 		t.Fatalf("alice writes: %v\n%s", err, out)
 	}
-	if out, err := as(t, c, testcluster.Alice, "fs", "-cat", "/user/alice/file"); err != nil || !strings.Contains(out, "hold fast\n") {
+	if out, err := as(t, c, kdc.Alice, "fs", "-cat", "/user/alice/file"); err != nil || !strings.Contains(out, "hold fast\n") {
 		t.Errorf("alice reads: %v\n%s", err, out)
 	}
 	for user, want := range map[string]string{
-		testcluster.Bob:      "Permission denied: user=bob",
-		testcluster.Stranger: "User mallory@HOLDFAST.TEST (auth:KERBEROS) is not authorized for protocol",
+		kdc.Bob:      "Permission denied: user=bob",
+		kdc.Stranger: "User mallory@HOLDFAST.TEST (auth:KERBEROS) is not authorized for protocol",
 	} {
 		if out, err := as(t, c, user, "fs", "-cat", "/user/alice/file"); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s reads alice's file: %v\n%s", user, err, out)
 		}
 	}
-	if out, err := as(t, c, testcluster.Alice, "distributedshell", "-jar", c.Jar("hadoop-yarn-applications-distributedshell"),
+	if out, err := as(t, c, kdc.Alice, "distributedshell", "-jar", c.Jar("hadoop-yarn-applications-distributedshell"),
 		"-shell_command", "true", "-num_containers", "1", "-container_memory", "64", "-master_memory", "256"); err != nil {
 		t.Errorf("alice runs an application: %v\n%s", err, out)
 	}
@@ -60,7 +61,7 @@ func TestSecure(t *testing.T) {
 func TestKDC(t *testing.T) {
 	c := start(t, testcluster.Options{KDCOnly: true})
 	k := c.KDC()
-	tickets, err := k.Tickets(t.Context(), testcluster.Alice, "-l", "1h")
+	tickets, err := k.Tickets(t.Context(), kdc.Alice, "-l", "1h")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@
 // Each NodeManager is a host of its own (127.0.0.2, 127.0.0.3, ...); DataNodes
 // are told apart by port, since they register under the source address of
 // their connection. All ports come from a block of 100 that the cluster holds
-// (ports.go), so several clusters can run at once.
+// (package ports), so several clusters can run at once.
 //
 // Everything lies in one temporary directory:
 //
@@ -13,10 +13,10 @@
 //	NAME/conf/      the configuration of the daemon NAME (nn, dn0, rm, nm0, ...)
 //	NAME/log        what it prints
 //	NAME/data/      its storage
-//	kdc/            of a secure cluster: krb5.conf, keytabs, ticket caches (kdc.go)
+//	kdc/            of a secure cluster: krb5.conf, keytabs, ticket caches (package kdc)
 //	yarn/NAME/      the local and log directories of a NodeManager's containers
 //
-// A watchdog (watchdog.go), the same executable started once more, waits for this
+// A watchdog (package processes), the same executable started once more, waits for this
 // process to stop the cluster or to die in whatever way. It then ends the
 // daemons and the containers, also those that outlived their NodeManager, and
 // removes the directory. So nothing is left after a test that fails, panics or
@@ -37,6 +37,9 @@ import (
 	"time"
 
 	"holdfast/test/testcluster/dist"
+	"holdfast/test/testcluster/kdc"
+	"holdfast/test/testcluster/ports"
+	"holdfast/test/testcluster/processes"
 )
 
 // Options say what a cluster consists of.
@@ -58,10 +61,10 @@ type Cluster struct {
 	dir      string
 	dist     dist.Dist
 	kmsJars  string
-	ports    *portBlock
-	watchdog *watchdog
+	ports    *ports.Block
+	watchdog *processes.Watchdog
 	user     string
-	kdc      *KDC      // nil without security
+	kdc      *kdc.KDC  // nil without security
 	browser  browser   // of the web servers of NameNode and ResourceManager
 	daemons  []*Daemon // in the order in which they start
 	active   string    // the NameNode that Activate chose last
@@ -101,13 +104,13 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 			return nil, err
 		}
 	}
-	if c.ports, err = claimPorts(portsNeeded(opts)); err != nil {
+	if c.ports, err = ports.Claim(portsNeeded(opts)); err != nil {
 		return nil, err
 	}
 	if c.dir, err = os.MkdirTemp("", "holdfast-cluster-"); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the cluster's directory: %w", err), c.ports.Close())
 	}
-	if c.watchdog, err = startWatchdog(c.dir, c.ports); err != nil {
+	if c.watchdog, err = processes.StartWatchdog(c.dir, c.ports); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(c.dir), c.ports.Close())
 	}
 	defer func() {
@@ -116,11 +119,11 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 		}
 	}()
 	if opts.KDCOnly || opts.Security != nil {
-		c.kdc = &KDC{dir: filepath.Join(c.dir, "kdc"), addr: c.ports.addr(loopback, portKDC)}
-		if err := c.kdc.make(ctx); err != nil {
+		c.kdc = &kdc.KDC{Dir: filepath.Join(c.dir, "kdc"), Addr: c.ports.Addr(loopback, portKDC)}
+		if err := c.kdc.Make(ctx); err != nil {
 			return nil, err
 		}
-		if c.browser, err = c.kdc.superuser(); err != nil {
+		if c.browser, err = c.kdc.Superuser(*web); err != nil {
 			return nil, err
 		}
 	}
@@ -158,7 +161,7 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 // Stop ends all daemons and containers and removes the cluster's directory.
 // Later calls do nothing.
 func (c *Cluster) Stop() error {
-	err := c.watchdog.stop()
+	err := c.watchdog.Stop()
 	for _, d := range c.daemons {
 		d.wait()
 	}
@@ -173,17 +176,17 @@ func (c *Cluster) HDFS() string {
 	if c.opts.Standby {
 		return "hdfs://" + nameService
 	}
-	return "hdfs://" + c.ports.addr(loopback, portNNRPC)
+	return "hdfs://" + c.ports.Addr(loopback, portNNRPC)
 }
 
 // Dir is the directory that holds everything of this cluster.
 func (c *Cluster) Dir() string { return c.dir }
 
 // KDC is the cluster's Kerberos realm, nil if it has none.
-func (c *Cluster) KDC() *KDC { return c.kdc }
+func (c *Cluster) KDC() *kdc.KDC { return c.kdc }
 
 // NameNodeWeb is the address of the NameNode's web server, host:port.
-func (c *Cluster) NameNodeWeb() string { return c.ports.addr(loopback, portNNWeb) }
+func (c *Cluster) NameNodeWeb() string { return c.ports.Addr(loopback, portNNWeb) }
 
 // RMWeb is the address of the ResourceManager's web server, host:port; of the
 // first one if there are two.
@@ -193,7 +196,7 @@ func (c *Cluster) RMWeb() string { return c.rmWeb(c.rmNames()[0]) }
 func (c *Cluster) RMPorts() []int {
 	var ports []int
 	for place := portRM; place <= portRMWeb; place++ {
-		ports = append(ports, c.ports.base+place)
+		ports = append(ports, c.ports.Base+place)
 	}
 	return ports
 }
@@ -204,7 +207,7 @@ func (c *Cluster) NMPorts(name string) []int {
 	if _, err := fmt.Sscanf(name, "nm%d", &i); err != nil {
 		panic("testcluster: there is no NodeManager " + name)
 	}
-	first := c.ports.base + c.portNM(i)
+	first := c.ports.Base + c.portNM(i)
 	return []int{first, first + 1, first + 2}
 }
 
@@ -223,7 +226,7 @@ func (c *Cluster) Daemons() []*Daemon { return slices.Clone(c.daemons) }
 
 // Containers are the YARN containers that have live processes, whether or not
 // their NodeManager still lives.
-func (c *Cluster) Containers() ([]Container, error) { return containers(c.dir) }
+func (c *Cluster) Containers() ([]processes.Container, error) { return processes.Containers(c.dir) }
 
 // Run is for a package's TestMain: it starts a cluster, hands it to use, runs
 // the tests, stops the cluster and returns the exit code.

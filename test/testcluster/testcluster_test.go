@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/processes"
 )
 
 func start(t *testing.T, opts testcluster.Options) *testcluster.Cluster {
@@ -127,7 +128,7 @@ func TestContainers(t *testing.T) {
 		}
 	}()
 	// A container's sleep has an empty environment; it counts by its parent.
-	sleeping := func() (containers []testcluster.Container) {
+	sleeping := func() (containers []processes.Container) {
 		all, err := c.Containers()
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/token"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // TestZonesSecure: with Kerberos, and then with nothing but delegation tokens, as in
@@ -33,7 +34,7 @@ func TestZonesSecure(t *testing.T) {
 	t.Setenv(kerberos.EnvConfig, c.KDC().Config())
 	t.Setenv(kerberos.EnvCache, filepath.Join(t.TempDir(), "none"))
 	t.Setenv("CONTAINER_ID", "container_1_1_01_1")
-	keytab, err := os.ReadFile(c.KDC().Keytab(testcluster.Alice))
+	keytab, err := os.ReadFile(c.KDC().Keytab(kdc.Alice))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestZonesSecure(t *testing.T) {
 	if err := refresher.Login(); err != nil {
 		t.Fatal(err)
 	}
-	zone(t, c, "/zone", "key1", testcluster.Alice)
+	zone(t, c, "/zone", "key1", kdc.Alice)
 
 	content := noise(2<<20 + 99)
 	t.Run("Kerberos", func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestZonesSecure(t *testing.T) {
 	t.Run("Hadoop renews them", func(t *testing.T) { // as the ResourceManager does
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
-		tickets, err := c.KDC().Tickets(ctx, testcluster.Alice)
+		tickets, err := c.KDC().Tickets(ctx, kdc.Alice)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,9 +55,6 @@ type catTensor struct {
 }
 
 func runCat(cmd *cobra.Command, o *catOptions, ref, which, name string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {

@@ -29,9 +29,6 @@ func newDiffCommand() *cobra.Command {
 }
 
 func runDiff(cmd *cobra.Command, o *cli.Output, ref, first, second string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		var both [2]*format.Checkpoint
 		for i, which := range []string{first, second} {

@@ -46,9 +46,6 @@ type Got struct {
 }
 
 func runGet(cmd *cobra.Command, o *cli.Output, ref, which, dir string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err

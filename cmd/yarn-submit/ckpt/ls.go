@@ -41,9 +41,6 @@ func newLsCommand() *cobra.Command {
 }
 
 func runLs(cmd *cobra.Command, o *lsOptions, ref string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	all := []inspect.Checkpoint{}
 	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		retained, err := retain.List(cmd.Context(), d.Store)

@@ -55,9 +55,6 @@ type pruned struct {
 }
 
 func runPrune(cmd *cobra.Command, o *pruneOptions, ref string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	if o.keep < 1 {
 		return client.Usagef("say how many checkpoints to keep, for example --keep 3")
 	}

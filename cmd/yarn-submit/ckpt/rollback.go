@@ -52,9 +52,6 @@ type rolledBack struct {
 }
 
 func runRollback(cmd *cobra.Command, o *rollbackOptions, ref, which string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	wanted, err := strconv.ParseInt(which, 10, 64)
 	if err != nil {
 		return client.Usagef("%q is not a step: see yarn-submit ckpt ls %s", which, ref)

@@ -59,9 +59,6 @@ func hosts(f inspect.File) string {
 }
 
 func runShow(cmd *cobra.Command, o *showOptions, ref, which string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {

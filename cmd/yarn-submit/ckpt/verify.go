@@ -40,9 +40,6 @@ exit code is 1 if anything is wrong.`,
 var errDamaged = fmt.Errorf("the checkpoint is damaged: %w", client.ErrJobFailed)
 
 func runVerify(cmd *cobra.Command, o *cli.Output, ref, which string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	var failed error
 	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		c, err := checkpoints.Choose(list, d.Store.URI(), which)

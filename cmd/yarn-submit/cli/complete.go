@@ -66,6 +66,36 @@ func CompleteQueue(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion
 	return root.Leaves(), cobra.ShellCompDirectiveNoFileComp
 }
 
+// CompleteJobThenRole completes JOB and then ROLE=.
+func CompleteJobThenRole(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return CompleteJob(cmd, args, word)
+	}
+	var words []cobra.Completion
+	for _, t := range tasksOf(cmd, args[0]) {
+		if w := t.Role + "="; !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// tasksOf returns the tasks of a job; none if it is not found in time.
+func tasksOf(cmd *cobra.Command, ref string) []*proto.TaskStatus {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	j, err := jobs.Find(ctx, ref)
+	if err != nil {
+		return nil
+	}
+	defer j.Close()
+	s, err := j.Status(ctx)
+	if err != nil {
+		return nil
+	}
+	return s.Tasks
+}
+
 // CompleteJobThenTask completes JOB and then a task of it, or with more a role or the
 // application master.
 func CompleteJobThenTask(more bool) cobra.CompletionFunc {
@@ -73,24 +103,17 @@ func CompleteJobThenTask(more bool) cobra.CompletionFunc {
 		if len(args) != 1 {
 			return CompleteJob(cmd, args, word)
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		j, err := jobs.Find(ctx, args[0])
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		defer j.Close()
-		s, err := j.Status(ctx)
-		if err != nil {
+		tasks := tasksOf(cmd, args[0])
+		if tasks == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var words []cobra.Completion
-		for _, t := range s.Tasks {
+		for _, t := range tasks {
 			if more && !slices.Contains(words, t.Role) {
 				words = append(words, t.Role)
 			}
 		}
-		for _, t := range s.Tasks {
+		for _, t := range tasks {
 			words = append(words, cobra.CompletionWithDesc(t.Task, proto.StateWord(t.State)))
 		}
 		if more {

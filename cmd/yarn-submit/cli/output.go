@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,10 +18,26 @@ import (
 )
 
 // Output is the flag --output.
-type Output struct{ format string }
+type Output struct{ format format }
 
+// format is text or json.
+type format string
+
+func (f *format) String() string { return string(*f) }
+func (f *format) Type() string   { return "string" }
+
+func (f *format) Set(s string) error {
+	if s != "text" && s != "json" {
+		return errors.New("there are text and json")
+	}
+	*f = format(s)
+	return nil
+}
+
+// Add declares the flag.
 func (o *Output) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", "text", "`FORMAT` of the output: text or json")
+	o.format = "text"
+	cmd.Flags().VarP(&o.format, "output", "o", "`FORMAT` of the output: text or json")
 	CompleteWith(cmd, "output", "text", "json")
 }
 
@@ -31,14 +48,8 @@ func CompleteWith(cmd *cobra.Command, flag string, words ...cobra.Completion) {
 	}
 }
 
+// JSON reports whether the user asks for JSON.
 func (o *Output) JSON() bool { return o.format == "json" }
-
-func (o *Output) Check() error {
-	if o.format != "text" && o.format != "json" {
-		return client.Usagef("--output %s: there are text and json", o.format)
-	}
-	return nil
-}
 
 // WriteJSON writes a value that is a JSON object, with the version of docs/json.md as its
 // first member.

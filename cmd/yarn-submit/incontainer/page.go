@@ -13,6 +13,7 @@ import (
 
 	"holdfast/am/server"
 	"holdfast/am/web"
+	"holdfast/am/web/access"
 	"holdfast/internal/hadoop/acl"
 	"holdfast/internal/hadoop/conf"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -31,7 +32,7 @@ func servePage(host, id string, s secrets, site web.Site) (*http.Server, string,
 	handler := web.Handler(site)
 	if site.Spec.Local {
 		key := rand.Text()
-		handler, address = web.Keyed(key, handler), "http"+address+"/"+key+"/"
+		handler, address = access.Keyed(key, handler), "http"+address+"/"+key+"/"
 	} else {
 		filter, keys, err := pageFilter(id, site.Spec, s)
 		if err != nil {
@@ -43,7 +44,7 @@ func servePage(host, id string, s secrets, site web.Site) (*http.Server, string,
 			l, address = tls.NewListener(l, keys.Server()), "https"+address[len("http"):]
 		}
 	}
-	page := web.NewServer(handler)
+	page := access.NewServer(handler)
 	go func() {
 		if err := page.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			logrus.WithError(err).Error("the tracking page is not served any longer")
@@ -68,7 +69,7 @@ func historyPage(spec *proto.JobSpec, id string) (string, error) {
 // pageFilter returns the page's filter on a cluster, and the keys for TLS where YARN has
 // given some. A stand-alone proxy lacks the key that belongs to them (WebAppProxyServer), so
 // they are not used with one.
-func pageFilter(id string, spec *proto.JobSpec, s secrets) (*web.ProxyFilter, *hadoop.PageKeys, error) {
+func pageFilter(id string, spec *proto.JobSpec, s secrets) (*access.ProxyFilter, *hadoop.PageKeys, error) {
 	proxies, err := s.conf.WebProxies()
 	if err != nil {
 		return nil, nil, err
@@ -77,7 +78,7 @@ func pageFilter(id string, spec *proto.JobSpec, s secrets) (*web.ProxyFilter, *h
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &web.ProxyFilter{Proxies: proxies.Hosts, Allowed: viewers, Log: logrus.WithField("app", id)}
+	d := &access.ProxyFilter{Proxies: proxies.Hosts, Allowed: viewers, Log: logrus.WithField("app", id)}
 	for _, u := range proxies.URLs {
 		d.URLs = append(d.URLs, u+"/proxy/"+id)
 	}

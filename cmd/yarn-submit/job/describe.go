@@ -42,9 +42,6 @@ type described struct {
 }
 
 func runDescribe(cmd *cobra.Command, o *cli.Output, ref, task string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	j, s, t, err := findTask(cmd.Context(), ref, task)
 	if err != nil {
 		return err

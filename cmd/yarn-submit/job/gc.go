@@ -39,9 +39,6 @@ time. Checkpoints stay.`,
 }
 
 func runGc(cmd *cobra.Command, o *gcOptions) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	keep := time.Duration(o.days * float64(24*time.Hour))
 	if keep < submit.LeastAge || o.days > 36500 {
 		return client.Usagef("--older-than %v: write a number of days, at least an hour (%.3f)", o.days, submit.LeastAge.Hours()/24)

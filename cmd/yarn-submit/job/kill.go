@@ -2,9 +2,6 @@ package job
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -47,10 +44,7 @@ ended is not started again. Only the job's user may.
 }
 
 func runKill(cmd *cobra.Command, o *cli.Output, ref string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
 	j, err := jobs.Find(ctx, ref)
 	if err != nil {
@@ -73,9 +67,6 @@ func runKill(cmd *cobra.Command, o *cli.Output, ref string) error {
 }
 
 func runKillTask(cmd *cobra.Command, o *cli.Output, ref, task string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
 	j, _, t, err := findTask(ctx, ref, task)

@@ -44,9 +44,6 @@ those on the cluster.`,
 }
 
 func runList(cmd *cobra.Command, o *listOptions) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	o.Steps = true
 	list, omitted, err := jobs.List(cmd.Context(), o.ListOptions)
 	if err != nil {

@@ -68,9 +68,6 @@ written.
 }
 
 func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	switch {
 	case o.Attempt < logs.All:
 		return client.Usagef("--attempt %d: attempts are counted from 0", o.Attempt)

@@ -39,9 +39,6 @@ to it. The job's files and archives are read anew from where they were.
 }
 
 func runRerun(cmd *cobra.Command, o *runOptions, args []string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	if cmd.Flags().Changed("file") {
 		return client.Usagef("rerun takes the job from JOB, not from a file: use run -f")
 	}

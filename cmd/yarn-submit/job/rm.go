@@ -33,9 +33,6 @@ Checkpoints stay, and so does what the cluster itself remembers.
 }
 
 func runRm(cmd *cobra.Command, o *cli.Output, refs []string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
 	removed := []string{}

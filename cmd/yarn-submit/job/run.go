@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,9 +83,6 @@ func runUsage(cmd *cobra.Command, flags *spec.Flags) error {
 }
 
 func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	draft, err := o.flags.Draft(command)
 	if err != nil {
 		return err
@@ -102,7 +97,7 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 		return err
 	}
 	// Before the job runs, an interrupt only has to stop what is being done.
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
 	if job.Files, err = spec.Collect(ctx, draft.Inputs); err != nil {
 		return err

@@ -44,9 +44,6 @@ type TaskStacks struct {
 }
 
 func runStacks(cmd *cobra.Command, o *stacksOptions, args []string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
 	j, err := jobs.Find(ctx, args[0])

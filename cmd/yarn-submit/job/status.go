@@ -31,9 +31,6 @@ func NewStatusCommand() *cobra.Command {
 }
 
 func runStatus(cmd *cobra.Command, o *statusOptions, ref string) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	j, err := jobs.Find(cmd.Context(), ref)
 	if err != nil {
 		return err

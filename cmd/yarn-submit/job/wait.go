@@ -37,9 +37,6 @@ job: 0 if it succeeded, 1 if it did not.
 }
 
 func runWait(cmd *cobra.Command, o *cli.Output, ref string, limit time.Duration) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
 	j, err := jobs.Find(ctx, ref)

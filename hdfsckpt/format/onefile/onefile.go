@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strings"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
@@ -21,11 +22,25 @@ func StandsAlone(file string) bool {
 	return !inStepDir && !format.IsHidden(file) && !format.IsPartsDir(path.Base(path.Dir(file)))
 }
 
-// Claim claims each file of a directory that is named as the format's are.
+// Owner returns the checkpoint that a file is by itself, if it may be one by where it lies and
+// is named as the format's are. Hidden files are none.
+func Owner(file string, named func(base string) bool) (format.Owner, bool) {
+	if !StandsAlone(file) || !isNamed(path.Base(file), named) {
+		return format.Owner{}, false
+	}
+	return format.SavedInPlace(file), true
+}
+
+func isNamed(base string, named func(base string) bool) bool {
+	return !strings.HasPrefix(base, format.HiddenPrefix) && named(base)
+}
+
+// Claim claims each file of a directory that is named as the format's are. Hidden files are
+// left alone.
 func Claim(d *format.Dir, named func(base string) bool, check func(context.Context, store.Store, format.File) (*format.Checkpoint, error)) []format.Claim {
 	var claims []format.Claim
 	for _, e := range d.Entries {
-		if e.Mode.IsRegular() && named(e.Name) {
+		if e.Mode.IsRegular() && isNamed(e.Name, named) {
 			claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) {
 				return check(ctx, d.Store, format.FileOf(d.Name, e))
 			}})

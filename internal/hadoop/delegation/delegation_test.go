@@ -18,6 +18,7 @@ import (
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // life is the tokens' maximum lifetime in these tests; half of it is for how
@@ -33,7 +34,7 @@ func start(t *testing.T) (*testcluster.Cluster, *conf.Conf) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := kerberos.FromKeytab(testcluster.Alice, c.KDC().Keytab(testcluster.Alice))
+	u, err := kerberos.FromKeytab(kdc.Alice, c.KDC().Keytab(kdc.Alice))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestTokens(t *testing.T) {
 	})
 	t.Run("ours reads Hadoop's", func(t *testing.T) {
 		theirs := filepath.Join(t.TempDir(), "tokens")
-		tickets, err := cluster.KDC().Tickets(t.Context(), testcluster.Bob)
+		tickets, err := cluster.KDC().Tickets(t.Context(), kdc.Bob)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ func TestTokens(t *testing.T) {
 
 	t.Run("and new ones", func(t *testing.T) {
 		t.Setenv(token.EnvFile, file)
-		keytab, err := os.ReadFile(cluster.KDC().Keytab(testcluster.Alice))
+		keytab, err := os.ReadFile(cluster.KDC().Keytab(kdc.Alice))
 		if err != nil {
 			t.Fatal(err)
 		}

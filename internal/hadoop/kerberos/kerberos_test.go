@@ -10,10 +10,11 @@ import (
 
 	"holdfast/internal/hadoop/kerberos"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // realm starts a KDC.
-func realm(t *testing.T) (*testcluster.Cluster, *testcluster.KDC) {
+func realm(t *testing.T) (*testcluster.Cluster, *kdc.KDC) {
 	t.Helper()
 	c := testcluster.ForTest(t, testcluster.Options{KDCOnly: true})
 	t.Setenv(kerberos.EnvConfig, c.KDC().Config())
@@ -281,10 +282,10 @@ func TestTrust(t *testing.T) {
 		user func() (*kerberos.User, error)
 	}{
 		{"keytab", func() (*kerberos.User, error) {
-			return kerberos.FromKeytab("erin@"+testcluster.FarRealm, k.Keytab(testcluster.Erin))
+			return kerberos.FromKeytab("erin@"+kdc.FarRealm, k.Keytab(kdc.Erin))
 		}},
 		{"cache", func() (*kerberos.User, error) {
-			cache, err := k.Tickets(t.Context(), testcluster.Erin)
+			cache, err := k.Tickets(t.Context(), kdc.Erin)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -298,11 +299,11 @@ func TestTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer u.Close()
-			ticket, err := u.Ticket("nn/localhost@" + testcluster.Realm)
+			ticket, err := u.Ticket("nn/localhost@" + kdc.Realm)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if u.Principal() != "erin@FAR.TEST" || ticket.Realm != testcluster.FarRealm || ticket.Ticket.Realm != testcluster.Realm {
+			if u.Principal() != "erin@FAR.TEST" || ticket.Realm != kdc.FarRealm || ticket.Ticket.Realm != kdc.Realm {
 				t.Errorf("%s of realm %s has a ticket of %s", u.Principal(), ticket.Realm, ticket.Ticket.Realm)
 			}
 		})

@@ -21,6 +21,7 @@ import (
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 func TestProviders(t *testing.T) {
@@ -212,7 +213,7 @@ func TestKerberos(t *testing.T) {
 	})
 	t.Setenv(kerberos.EnvConfig, c.KDC().Config())
 	t.Setenv(kerberos.EnvCache, filepath.Join(t.TempDir(), "none"))
-	u, err := kerberos.FromKeytab(testcluster.Alice, c.KDC().Keytab(testcluster.Alice))
+	u, err := kerberos.FromKeytab(kdc.Alice, c.KDC().Keytab(kdc.Alice))
 	if err != nil {
 		t.Fatal(err)
 	}

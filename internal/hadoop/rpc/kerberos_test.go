@@ -19,6 +19,7 @@ import (
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/wire/common"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // TestKerberos talks to a NameNode with Kerberos: with tickets and with a
@@ -53,7 +54,7 @@ func TestKerberos(t *testing.T) {
 		return u
 	}
 	nn := rpc.Principal{Key: "dfs.namenode.kerberos.principal", Name: c.Get("dfs.namenode.kerberos.principal")}
-	alice := user(testcluster.Alice)
+	alice := user(kdc.Alice)
 	var k token.Token
 
 	for _, qop := range []string{sasl.Auth, sasl.AuthInt, sasl.AuthConf} {
@@ -107,7 +108,7 @@ func TestKerberos(t *testing.T) {
 			login rpc.Login
 			want  string
 		}{
-			"a stranger":            {rpc.KerberosLogin(user(testcluster.Stranger), nn), "not authorized for protocol"},
+			"a stranger":            {rpc.KerberosLogin(user(kdc.Stranger), nn), "not authorized for protocol"},
 			"a cancelled token":     {rpc.TokenLogin(k), "InvalidToken"},
 			"another service":       {rpc.KerberosLogin(alice, other), "says that it is nn/localhost@HOLDFAST.TEST"},
 			"no service":            {rpc.KerberosLogin(alice, unset), "set dfs.namenode.kerberos.principal"},

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 func main() {
@@ -48,13 +49,13 @@ func run(opts testcluster.Options) error {
 	}
 	fmt.Fprintln(os.Stderr, "logs of the daemons:", c.Dir()+"/*/log")
 	fmt.Printf("export HADOOP_CONF_DIR=%s\n", c.ConfDir())
-	if kdc := c.KDC(); kdc != nil {
-		tickets, err := kdc.Tickets(ctx, testcluster.Alice)
+	if k := c.KDC(); k != nil {
+		tickets, err := k.Tickets(ctx, kdc.Alice)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("export KRB5_CONFIG=%s\nexport KRB5CCNAME=%s\n", kdc.Config(), tickets)
-		fmt.Fprintf(os.Stderr, "users: alice, bob, and mallory, whom the service ACLs keep out; keytabs: %s\n", kdc.Keytab("USER"))
+		fmt.Printf("export KRB5_CONFIG=%s\nexport KRB5CCNAME=%s\n", k.Config(), tickets)
+		fmt.Fprintf(os.Stderr, "users: alice, bob, and mallory, whom the service ACLs keep out; keytabs: %s\n", k.Keytab("USER"))
 	}
 	fmt.Fprintln(os.Stderr, "Ctrl-C ends the cluster.")
 	<-ctx.Done()

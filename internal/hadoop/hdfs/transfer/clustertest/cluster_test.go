@@ -20,12 +20,13 @@ import (
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/token"
 	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 const (
 	dataNodes = 3
 	all       = "authentication,integrity,privacy"
-	home      = "/user/" + testcluster.Alice
+	home      = "/user/" + kdc.Alice
 )
 
 // cluster has daemons that take every protection, so that clients choose. Its
@@ -52,7 +53,7 @@ func TestMain(m *testing.M) {
 func asAlice(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	tickets, err := cluster.KDC().Tickets(ctx, testcluster.Alice)
+	tickets, err := cluster.KDC().Tickets(ctx, kdc.Alice)
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/test/testcluster"
+	"holdfast/test/testcluster/kdc"
 )
 
 // TestDataNodeKilled kills a DataNode in the middle of a private write: the new
@@ -81,7 +81,7 @@ func holder(t *testing.T) int {
 func TestNoProtectionHere(t *testing.T) {
 	become(t, settings(aes, "false", ""))
 	c := dial(t, map[string]string{"dfs.data.transfer.protection": ""})
-	f, err := c.Create(t.Context(), "/user/"+testcluster.Alice+"/unprotected", 0o644)
+	f, err := c.Create(t.Context(), "/user/"+kdc.Alice+"/unprotected", 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}

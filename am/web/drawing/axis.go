@@ -1,8 +1,10 @@
-package web
+package drawing
 
 import (
+	"math"
 	"time"
 
+	"holdfast/am/web/text"
 	"holdfast/proto"
 )
 
@@ -15,14 +17,14 @@ var spans = []struct {
 	d   time.Duration
 }{{"", 0}, {"24h", 24 * time.Hour}, {"3h", 3 * time.Hour}, {"30m", 30 * time.Minute}, {"5m", 5 * time.Minute}}
 
-// axis is a part of a job's life, from left to right: the timeline and the plots have it in
+// Axis is a part of a job's life, from left to right: the timeline and the plots have it in
 // common.
-type axis struct {
+type Axis struct {
 	Span  string // key of spans
 	Spans []spanLink
 	Ticks []tick
 
-	from, to int64 // milliseconds since 1970
+	From, To int64 // milliseconds since 1970
 }
 
 type spanLink struct {
@@ -34,45 +36,45 @@ type tick struct {
 	Label string
 }
 
-// newAxis returns the axis of the last part of a job's life; nil if it has not begun.
-func newAxis(status *proto.JobStatus, span string, now time.Time) *axis {
-	a := &axis{from: status.StartedUnixMs, to: now.UnixMilli()}
+// NewAxis returns the axis of the last part of a job's life; nil if it has not begun.
+func NewAxis(status *proto.JobStatus, span string, now time.Time) *Axis {
+	a := &Axis{From: status.StartedUnixMs, To: now.UnixMilli()}
 	if status.EndedUnixMs != 0 {
-		a.to = status.EndedUnixMs
+		a.To = status.EndedUnixMs
 	}
-	if a.from == 0 {
+	if a.From == 0 {
 		return nil
 	}
-	a.to = max(a.to, a.from+time.Second.Milliseconds())
-	life := time.Duration(a.to-a.from) * time.Millisecond
+	a.To = max(a.To, a.From+time.Second.Milliseconds())
+	life := time.Duration(a.To-a.From) * time.Millisecond
 	for _, s := range spans {
 		if s.d >= life {
 			continue
 		}
-		title := "all " + duration(life)
+		title := "all " + text.Duration(life)
 		if s.d != 0 {
 			title = "last " + s.Key
 		}
 		a.Spans = append(a.Spans, spanLink{s.Key, title})
 		if s.Key == span && s.d != 0 {
-			a.Span, a.from = s.Key, a.to-s.d.Milliseconds()
+			a.Span, a.From = s.Key, a.To-s.d.Milliseconds()
 		}
 	}
 	a.addTicks()
 	return a
 }
 
-// has reports whether a moment is within the axis.
-func (a *axis) has(ms int64) bool { return ms >= a.from && ms <= a.to }
+// Has reports whether a moment is within the axis.
+func (a *Axis) Has(ms int64) bool { return ms >= a.From && ms <= a.To }
 
-// x returns where a moment is, in percent of the axis's width.
-func (a *axis) x(ms int64) float64 {
-	x := float64(ms-a.from) * 100 / float64(a.to-a.from)
-	return percent(min(max(0, x), 100))
+// X returns where a moment is, in percent of the axis's width.
+func (a *Axis) X(ms int64) float64 {
+	x := float64(ms-a.From) * 100 / float64(a.To-a.From)
+	return Percent(min(max(0, x), 100))
 }
 
-func (a *axis) addTicks() {
-	span := time.Duration(a.to-a.from) * time.Millisecond
+func (a *Axis) addTicks() {
+	span := time.Duration(a.To-a.From) * time.Millisecond
 	step, layout := 7*24*time.Hour, "01-02"
 	for _, s := range []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
@@ -89,11 +91,14 @@ func (a *axis) addTicks() {
 	case step < 24*time.Hour:
 		layout = "15:04"
 	}
-	at := time.UnixMilli(a.from).UTC().Truncate(step)
-	for ; at.UnixMilli() <= a.to; at = at.Add(step) {
+	at := time.UnixMilli(a.From).UTC().Truncate(step)
+	for ; at.UnixMilli() <= a.To; at = at.Add(step) {
 		// A label at the very edge would be cut off.
-		if x := a.x(at.UnixMilli()); at.UnixMilli() >= a.from && x >= 1 && x <= 95 {
+		if x := a.X(at.UnixMilli()); at.UnixMilli() >= a.From && x >= 1 && x <= 95 {
 			a.Ticks = append(a.Ticks, tick{x, at.Format(layout)})
 		}
 	}
 }
+
+// Percent rounds a part of a drawing to what can be seen of it.
+func Percent(v float64) float64 { return math.Round(v*100) / 100 }

@@ -1,4 +1,6 @@
-package web
+// Package access is who may see the pages of a job: those whom YARN's web proxy lets through,
+// or on one machine those who know the address; and the bounds of what any of them can hold.
+package access
 
 import (
 	"bytes"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"holdfast/am/web"
 )
 
 // ProxyFilter passes on requests of YARN's web proxy, if the user may see the job. It
@@ -72,10 +76,10 @@ func (f *ProxyFilter) Wrap(next http.Handler) http.Handler {
 		case f.Allowed(user):
 			next.ServeHTTP(w, r)
 		case user == "":
-			Fail(w, r, http.StatusForbidden, "This job may be seen by some users only, and the cluster's web pages do not ask who you are (hadoop.http.authentication.type). Use yarn-submit status.")
+			web.Fail(w, r, http.StatusForbidden, "This job may be seen by some users only, and the cluster's web pages do not ask who you are (hadoop.http.authentication.type). Use yarn-submit status.")
 		default:
 			f.Log.WithField("user", user).Info("the job's page was refused to a user whom its view ACL does not name")
-			Fail(w, r, http.StatusForbidden, "The user "+user+" may not see this job: its user can name others with --view-acl when it is started.")
+			web.Fail(w, r, http.StatusForbidden, "The user "+user+" may not see this job: its user can name others with --view-acl when it is started.")
 		}
 	})
 }
@@ -177,7 +181,7 @@ func Keyed(key string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, _, found := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		if subtle.ConstantTimeCompare([]byte(given), []byte(key)) != 1 || !found {
-			Fail(w, r, http.StatusForbidden, "Open this page at the address that yarn-submit status tells.")
+			web.Fail(w, r, http.StatusForbidden, "Open this page at the address that yarn-submit status tells.")
 			return
 		}
 		http.StripPrefix("/"+key, next).ServeHTTP(w, r)

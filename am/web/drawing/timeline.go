@@ -1,4 +1,4 @@
-package web
+package drawing
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/web/text"
 	"holdfast/proto"
 )
 
@@ -13,13 +14,13 @@ const (
 	// rowsShown bounds the rows of the timeline. Of a larger job, it shows the tasks that
 	// were lost, the last ones first, and one row for all others of each role.
 	rowsShown = 40
-	// minBar is the least width of a bar, in percent of the timeline.
-	minBar = 0.15
+	// MinBar is the least width of a bar, in percent of the timeline.
+	MinBar = 0.15
 )
 
-// timeline is the job's life, drawn from its event log and incidents.
-type timeline struct {
-	axis
+// Timeline is the job's life, drawn from its event log and incidents.
+type Timeline struct {
+	Axis
 	Rows []timelineRow
 }
 
@@ -27,53 +28,53 @@ type timeline struct {
 // nothing stands out.
 type timelineRow struct {
 	Title string
-	Bars  []bar
-	Marks []mark
+	Bars  []Bar
+	Marks []Mark
 }
 
-// bar is an attempt.
-type bar struct {
+// Bar is an attempt.
+type Bar struct {
 	X, Width float64 // percent
 	Class    string  // lost, ended or running
 	Title    string
 }
 
-// mark is a moment.
-type mark struct {
+// Mark is a moment.
+type Mark struct {
 	X       float64 // percent
 	Class   string  // lost, recovered, stalled, resumed or note
 	Title   string
 	Address string // of the incident; "" if there is none
 }
 
-// addCheckpoints adds a row of when checkpoints were complete; none if there are none.
-func (t *timeline) addCheckpoints(list []mark) {
+// AddCheckpoints adds a row of when checkpoints were complete; none if there are none.
+func (t *Timeline) AddCheckpoints(list []Mark) {
 	if t != nil && len(list) > 0 {
 		t.Rows = slices.Insert(t.Rows, 0, timelineRow{Title: "checkpoints", Marks: list})
 	}
 }
 
-// newTimeline draws the last part of a job's life; nil if it has not begun.
-func newTimeline(status *proto.JobStatus, span string, now time.Time) *timeline {
-	a := newAxis(status, span, now)
+// NewTimeline draws the last part of a job's life; nil if it has not begun.
+func NewTimeline(status *proto.JobStatus, span string, now time.Time) *Timeline {
+	a := NewAxis(status, span, now)
 	if a == nil {
 		return nil
 	}
-	t := &timeline{axis: *a}
+	t := &Timeline{Axis: *a}
 	t.addRows(status)
 	return t
 }
 
 // addRows adds the row of the job, and those of the tasks.
-func (t *timeline) addRows(status *proto.JobStatus) {
+func (t *Timeline) addRows(status *proto.JobStatus) {
 	of := map[string][]*proto.JobEvent{}
 	for _, e := range status.Events {
 		of[e.Task] = append(of[e.Task], e)
 	}
 	job := timelineRow{Title: "job"}
 	for _, e := range of[""] {
-		if e.AtUnixMs >= t.from {
-			job.Marks = append(job.Marks, mark{X: t.x(e.AtUnixMs), Class: e.Kind, Title: momentTitle(e.AtUnixMs, e.Text)})
+		if e.AtUnixMs >= t.From {
+			job.Marks = append(job.Marks, Mark{X: t.X(e.AtUnixMs), Class: e.Kind, Title: text.MomentTitle(e.AtUnixMs, e.Text)})
 		}
 	}
 	if len(job.Marks) > 0 {
@@ -106,7 +107,7 @@ func (t *timeline) addRows(status *proto.JobStatus) {
 			}
 		}
 		if row := others[role]; len(row.Bars) > 0 {
-			t.Rows = append(t.Rows, timelineRow{Title: fmt.Sprintf("%s: %d others", role, n), Bars: []bar{union(row.Bars)}})
+			t.Rows = append(t.Rows, timelineRow{Title: fmt.Sprintf("%s: %d others", role, n), Bars: []Bar{union(row.Bars)}})
 		}
 	}
 }
@@ -133,26 +134,26 @@ func ownRows(status *proto.JobStatus, incidents map[string][]*proto.Incident) ma
 }
 
 // union returns the bar that covers all of a list.
-func union(list []bar) bar {
+func union(list []Bar) Bar {
 	from, to := list[0].X, list[0].X+list[0].Width
 	for _, b := range list {
 		from, to = min(from, b.X), max(to, b.X+b.Width)
 	}
-	return bar{X: from, Width: to - from, Class: "running", Title: "none of them was lost lately"}
+	return Bar{X: from, Width: to - from, Class: "running", Title: "none of them was lost lately"}
 }
 
 // taskRow draws the attempts of a task. The middle of a long event log is missing, and of
 // attempts in it so is the end: they go on to the start of the next.
-func (t *timeline) taskRow(status *proto.JobStatus, task *proto.TaskStatus, events []*proto.JobEvent, incidents []*proto.Incident) timelineRow {
+func (t *Timeline) taskRow(status *proto.JobStatus, task *proto.TaskStatus, events []*proto.JobEvent, incidents []*proto.Incident) timelineRow {
 	row := timelineRow{Title: task.Task}
 	var open *proto.JobEvent // that began the present attempt
 	end := func(at int64, class string) {
 		if open == nil {
 			return
 		}
-		if at >= t.from {
-			x := t.x(open.AtUnixMs)
-			row.Bars = append(row.Bars, bar{x, max(minBar, t.x(at)-x), class, open.Text + "\n" + moment(open.AtUnixMs) + " – " + moment(at)})
+		if at >= t.From {
+			x := t.X(open.AtUnixMs)
+			row.Bars = append(row.Bars, Bar{x, max(MinBar, t.X(at)-x), class, open.Text + "\n" + text.Moment(open.AtUnixMs) + " – " + text.Moment(at)})
 		}
 		open = nil
 	}
@@ -167,11 +168,14 @@ func (t *timeline) taskRow(status *proto.JobStatus, task *proto.TaskStatus, even
 			end(e.AtUnixMs, "ended")
 		}
 	}
-	end(t.to, map[bool]string{true: "ended", false: "running"}[status.State.Done()])
+	end(t.To, map[bool]string{true: "ended", false: "running"}[status.State.Done()])
 	for _, i := range incidents {
-		if i.AtUnixMs >= t.from {
-			row.Marks = append(row.Marks, mark{t.x(i.AtUnixMs), "lost", momentTitle(i.AtUnixMs, "lost: "+i.Cause), "#" + incidentID(i)})
+		if i.AtUnixMs >= t.From {
+			row.Marks = append(row.Marks, Mark{t.X(i.AtUnixMs), "lost", text.MomentTitle(i.AtUnixMs, "lost: "+i.Cause), "#" + IncidentID(i)})
 		}
 	}
 	return row
 }
+
+// IncidentID returns the id of the element that has an incident's details.
+func IncidentID(i *proto.Incident) string { return fmt.Sprintf("incident-%s-%d", i.Task, i.Attempt) }

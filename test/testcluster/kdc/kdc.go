@@ -1,4 +1,5 @@
-package testcluster
+// Package kdc is an MIT Kerberos for a test cluster: its realm, its users, and their tickets.
+package kdc
 
 import (
 	"bytes"
@@ -6,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/spnego"
+
+	"holdfast/test/testcluster/processes"
 )
 
 // Realm is the Kerberos realm of every secure cluster.
@@ -40,8 +49,8 @@ const (
 // compare it with the host in the principal.
 var services = []string{"nn", "dn", "rm", "nm", "HTTP"}
 
-// service is the principal of a kind of daemon.
-func service(name string) string { return name + "/localhost@" + Realm }
+// Service is the principal of a kind of daemon.
+func Service(name string) string { return name + "/localhost@" + Realm }
 
 // KDC is an MIT Kerberos of the cluster's own. Its files lie in the
 // directory kdc of the cluster:
@@ -50,8 +59,8 @@ func service(name string) string { return name + "/localhost@" + Realm }
 //	NAME.keytab   of a service (nn, dn, rm, nm, HTTP) or user
 //	NAME.tickets  the ticket cache that Tickets made
 type KDC struct {
-	dir  string
-	addr string
+	Dir  string       // its files, below the cluster's directory
+	Addr string       // host:port
 	skew atomic.Int64 // seconds
 }
 
@@ -63,11 +72,11 @@ func (k *KDC) KeepTickets(ctx context.Context) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	socket := filepath.Join(k.dir, ".heim_org.h5l.kcm-socket")
+	socket := filepath.Join(k.Dir, ".heim_org.h5l.kcm-socket")
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, "unshare", "--map-root-user", "--mount",
-		"sh", "-c", `mount --bind "$1" /run && exec "$2"`, "sh", k.dir, path)
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(k.env(), markEnv+"="+filepath.Dir(k.dir)), &said, &said
+		"sh", "-c", `mount --bind "$1" /run && exec "$2"`, "sh", k.Dir, path)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(k.env(), processes.MarkEnv+"="+filepath.Dir(k.Dir)), &said, &said
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -97,11 +106,11 @@ func (k *KDC) KeepTickets(ctx context.Context) (stop func(), err error) {
 }
 
 // Config is the path of krb5.conf, for KRB5_CONFIG.
-func (k *KDC) Config() string { return filepath.Join(k.dir, "krb5.conf") }
+func (k *KDC) Config() string { return filepath.Join(k.Dir, "krb5.conf") }
 
 // Keytab is the path of a keytab: that of a user, or of a service by its
 // principal's first part.
-func (k *KDC) Keytab(name string) string { return filepath.Join(k.dir, name+".keytab") }
+func (k *KDC) Keytab(name string) string { return filepath.Join(k.Dir, name+".keytab") }
 
 // SetSkew makes the KDC's clock wrong by so much from its next start on.
 func (k *KDC) SetSkew(d time.Duration) { k.skew.Store(int64(d / time.Second)) }
@@ -114,14 +123,14 @@ func (k *KDC) Tickets(ctx context.Context, user string, options ...string) (stri
 }
 
 // TicketCache is the path of the cache that Tickets makes.
-func (k *KDC) TicketCache(user string) string { return filepath.Join(k.dir, user+".tickets") }
+func (k *KDC) TicketCache(user string) string { return filepath.Join(k.Dir, user+".tickets") }
 
 // Kinit is like Tickets with a cache of the caller's choice, such as DIR:/path.
 func (k *KDC) Kinit(ctx context.Context, user, cache string, options ...string) error {
 	principal := user
 	switch {
 	case slices.Contains(services, user):
-		principal = service(user)
+		principal = Service(user)
 	case user == Erin:
 		principal += "@" + FarRealm
 	}
@@ -142,14 +151,14 @@ func (k *KDC) admin(ctx context.Context, realm string, commands ...string) error
 	return err
 }
 
-// make creates the realms with their principals and keytabs.
-func (k *KDC) make(ctx context.Context) error {
-	if err := os.MkdirAll(k.dir, 0o755); err != nil {
+// Make creates the realms with their principals and keytabs.
+func (k *KDC) Make(ctx context.Context) error {
+	if err := os.MkdirAll(k.Dir, 0o755); err != nil {
 		return fmt.Errorf("making the KDC's directory: %w", err)
 	}
 	for name, text := range map[string]string{"krb5.conf": clientConf, "kdc.conf": serverConf} {
-		text = strings.NewReplacer("@DIR@", k.dir, "@ADDR@", k.addr, "@REALM@", Realm, "@FAR@", FarRealm).Replace(text)
-		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o644); err != nil {
+		text = strings.NewReplacer("@DIR@", k.Dir, "@ADDR@", k.Addr, "@REALM@", Realm, "@FAR@", FarRealm).Replace(text)
+		if err := os.WriteFile(filepath.Join(k.Dir, name), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("writing the KDC's configuration: %w", err)
 		}
 	}
@@ -168,7 +177,7 @@ func (k *KDC) make(ctx context.Context) error {
 	}
 	commands := []string{trust}
 	for _, name := range services {
-		commands = append(commands, add(service(name), name)...)
+		commands = append(commands, add(Service(name), name)...)
 	}
 	for _, name := range []string{Alice, Bob, Stranger} {
 		commands = append(commands, add(name, name)...)
@@ -176,20 +185,20 @@ func (k *KDC) make(ctx context.Context) error {
 	return k.Admin(ctx, commands...)
 }
 
-// command is the daemon's process.
-func (k *KDC) command() (*exec.Cmd, error) {
+// Command is the daemon's process.
+func (k *KDC) Command() (*exec.Cmd, error) {
 	path, err := findTool("krb5kdc")
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, "-n", "-r", Realm, "-r", FarRealm, "-P", filepath.Join(k.dir, "pid"), "-T", strconv.FormatInt(k.skew.Load(), 10))
-	cmd.Env = append(k.env(), markEnv+"="+filepath.Dir(k.dir))
+	cmd := exec.Command(path, "-n", "-r", Realm, "-r", FarRealm, "-P", filepath.Join(k.Dir, "pid"), "-T", strconv.FormatInt(k.skew.Load(), 10))
+	cmd.Env = append(k.env(), processes.MarkEnv+"="+filepath.Dir(k.Dir))
 	return cmd, nil
 }
 
 // env is what the programs of Kerberos need to know.
 func (k *KDC) env() []string {
-	return append(os.Environ(), "KRB5_CONFIG="+k.Config(), "KRB5_KDC_PROFILE="+filepath.Join(k.dir, "kdc.conf"))
+	return append(os.Environ(), "KRB5_CONFIG="+k.Config(), "KRB5_KDC_PROFILE="+filepath.Join(k.Dir, "kdc.conf"))
 }
 
 func (k *KDC) tool(ctx context.Context, stdin, name string, args ...string) (string, error) {
@@ -206,6 +215,20 @@ func (k *KDC) tool(ctx context.Context, stdin, name string, args ...string) (str
 		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return string(out), nil
+}
+
+// Superuser is a browser of the NameNode's principal, which is HDFS's superuser.
+func (k *KDC) Superuser(own http.Client) (*spnego.Client, error) {
+	cfg, err := config.Load(k.Config())
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", k.Config(), err)
+	}
+	keys, err := keytab.Load(k.Keytab("nn"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the NameNode's keytab: %w", err)
+	}
+	login := client.NewWithKeytab("nn/localhost", Realm, keys, cfg, client.DisablePAFXFAST(true))
+	return spnego.NewClient(login, &own, "HTTP/localhost"), nil
 }
 
 // findTool finds a program of MIT Kerberos; administrators' programs are often

@@ -1,4 +1,4 @@
-package web_test
+package access_test
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
+	"holdfast/am/web/access"
 
-	"holdfast/am/web"
+	"github.com/sirupsen/logrus"
 )
 
 func quiet() *logrus.Entry {
@@ -67,7 +67,7 @@ func TestProxyFilter(t *testing.T) {
 	defer standby.Close()
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer up.Close()
-	d := &web.ProxyFilter{
+	d := &access.ProxyFilter{
 		Proxies: []string{"127.0.0.7", "127.0.0.8"},
 		URLs:    []string{down.URL + "/proxy/application_1_1", standby.URL + "/proxy/application_1_1", up.URL + "/proxy/application_1_1"},
 		Allowed: func(user string) bool { return user == "alice@here" }, Log: quiet(),
@@ -118,7 +118,7 @@ func certificate(t *testing.T) tls.Certificate {
 // With TLS, an address proves nothing.
 func TestProxyFilterWithTLS(t *testing.T) {
 	proxy, other := certificate(t), certificate(t)
-	d := &web.ProxyFilter{
+	d := &access.ProxyFilter{
 		Proxies: []string{"127.0.0.1"}, URLs: []string{"http://rm:8088/proxy/application_1_1"},
 		Certificate: proxy.Certificate[0], Allowed: func(user string) bool { return user == "alice" }, Log: quiet(),
 	}
@@ -139,7 +139,7 @@ func TestProxyFilterWithTLS(t *testing.T) {
 }
 
 func TestKeyed(t *testing.T) {
-	s := httptest.NewServer(web.Keyed("secret", inside))
+	s := httptest.NewServer(access.Keyed("secret", inside))
 	defer s.Close()
 	for path, want := range map[string]int{"/secret/": 200, "/secret/status.json": 200, "/": 403, "/secret": 403, "/secre/": 403, "//secret/": 403, "/other/secret/": 403} {
 		if code, _, _ := knock(t, "127.0.0.1", s.URL+path, "", nil); code != want {
@@ -160,7 +160,7 @@ func TestALookUpOutlastsWhoAsked(t *testing.T) {
 		}
 		return nil, errors.New("there is no name server")
 	}}
-	d := &web.ProxyFilter{Proxies: []string{"rm.example.org"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
+	d := &access.ProxyFilter{Proxies: []string{"rm.example.org"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(gone)
@@ -173,12 +173,12 @@ func TestALookUpOutlastsWhoAsked(t *testing.T) {
 
 // A name that cannot be looked up for a while leads where it did.
 func TestProxiesAreKnownWhileNamesCannotBeLookedUp(t *testing.T) {
-	d := &web.ProxyFilter{Proxies: []string{"localhost"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
+	d := &access.ProxyFilter{Proxies: []string{"localhost"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
 	s := httptest.NewServer(d.Wrap(inside))
 	defer s.Close()
 	for _, name := range []string{"localhost", "no.such.host.invalid"} {
 		d.Proxies[0] = name
-		web.Forget(d)
+		access.Forget(d)
 		if code, text, _ := knock(t, "127.0.0.1", s.URL, "", nil); code != http.StatusOK {
 			t.Errorf("%s: %d %s", name, code, text)
 		}

@@ -1,4 +1,4 @@
-package web
+package access
 
 import (
 	"net/http"

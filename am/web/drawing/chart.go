@@ -1,4 +1,6 @@
-package web
+// Package drawing lays out what the pages of a job draw: the timeline, charts of measurements,
+// and histograms of tensors. The templates of the pages make SVG of that.
+package drawing
 
 import (
 	"cmp"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"holdfast/am/web/text"
 	"holdfast/proto"
 )
 
@@ -25,8 +28,8 @@ const (
 	maxGap = 0.05
 )
 
-// chart shows series of one quantity over a part of the job's life.
-type chart struct {
+// Chart shows series of one quantity over a part of the job's life.
+type Chart struct {
 	Title    string
 	CSV      string // address of the same as text
 	Lines    []line
@@ -64,13 +67,16 @@ type quantity struct {
 	log      bool
 }
 
-// newChart draws series; nil if none has a value in the axis's time.
-func newChart(a *axis, title string, q quantity, list []*proto.Series, name func(*proto.Series) string) *chart {
-	c := &chart{Title: title}
+// NewChart draws the series of a group, on request with a logarithmic vertical axis; nil if
+// none has a value in the axis's time.
+func NewChart(a *Axis, g Group, log bool) *Chart {
+	q := quantityOf(g.List[0])
+	q.log = log
+	c := &Chart{Title: g.Title}
 	low, high := math.Inf(1), math.Inf(-1)
-	for _, s := range list {
+	for _, s := range g.List {
 		for i, at := range s.Times() {
-			if a.has(at) && s.Has(i) && (!q.log || s.Min[i] > 0) {
+			if a.Has(at) && s.Has(i) && (!q.log || s.Min[i] > 0) {
 				low, high = min(low, float64(s.Min[i])), max(high, float64(s.Max[i]))
 			}
 		}
@@ -80,10 +86,10 @@ func newChart(a *axis, title string, q quantity, list []*proto.Series, name func
 	}
 	scale := newScale(q, low, high)
 	for _, v := range scale.levels() {
-		c.Levels = append(c.Levels, level{percent(100 - scale.at(v)), q.format(v)})
+		c.Levels = append(c.Levels, level{Percent(100 - scale.at(v)), q.format(v)})
 	}
-	for i, s := range list {
-		l := line{Title: name(s), Class: "c" + strconv.Itoa(i%lineColors)}
+	for i, s := range g.List {
+		l := line{Title: nameOf(s), Class: "c" + strconv.Itoa(i%lineColors)}
 		l.draw(a, scale, s)
 		if last := s.Last(); last >= 0 {
 			l.Last = q.format(float64(s.Mean[last]))
@@ -93,19 +99,19 @@ func newChart(a *axis, title string, q quantity, list []*proto.Series, name func
 		}
 		c.Lines = append(c.Lines, l)
 	}
-	c.read(a, q, list, name)
+	c.read(a, q, g.List)
 	return c
 }
 
 // draw makes the line's path, and the band around it.
-func (l *line) draw(a *axis, scale scale, s *proto.Series) {
+func (l *line) draw(a *Axis, scale scale, s *proto.Series) {
 	type place struct{ x, low, mean, high float64 }
 	var parts [][]place
 	last := int64(math.MinInt64)
-	gap := max(int64(maxGap*float64(a.to-a.from)), 2*s.IntervalMs)
+	gap := max(int64(maxGap*float64(a.To-a.From)), 2*s.IntervalMs)
 	ranged := false
 	for i, at := range s.Times() {
-		if !a.has(at) || !s.Has(i) || scale.log && s.Min[i] <= 0 {
+		if !a.Has(at) || !s.Has(i) || scale.log && s.Min[i] <= 0 {
 			continue
 		}
 		if last == math.MinInt64 || at-last > gap {
@@ -114,7 +120,7 @@ func (l *line) draw(a *axis, scale scale, s *proto.Series) {
 		last = at
 		y := func(v float32) float64 { return chartHeight - scale.at(float64(v))*chartHeight/100 }
 		p := &parts[len(parts)-1]
-		*p = append(*p, place{a.x(at) * chartWidth / 100, y(s.Min[i]), y(s.Mean[i]), y(s.Max[i])})
+		*p = append(*p, place{a.X(at) * chartWidth / 100, y(s.Min[i]), y(s.Mean[i]), y(s.Max[i])})
 		ranged = ranged || s.Min[i] != s.Max[i]
 	}
 	var path, band strings.Builder
@@ -141,7 +147,7 @@ func (l *line) draw(a *axis, scale scale, s *proto.Series) {
 }
 
 // read says what the values are in each part of the chart in which there are any.
-func (c *chart) read(a *axis, q quantity, list []*proto.Series, name func(*proto.Series) string) {
+func (c *Chart) read(a *Axis, q quantity, list []*proto.Series) {
 	const width = 100.0 / readingsShown
 	of := make([][]string, readingsShown)
 	at := make([]int64, readingsShown)
@@ -149,23 +155,23 @@ func (c *chart) read(a *axis, q quantity, list []*proto.Series, name func(*proto
 		values := make([]float64, readingsShown)
 		counts := make([]int, readingsShown)
 		for i, t := range s.Times() {
-			if !a.has(t) || !s.Has(i) {
+			if !a.Has(t) || !s.Has(i) {
 				continue
 			}
-			part := min(int(a.x(t)/width), readingsShown-1)
+			part := min(int(a.X(t)/width), readingsShown-1)
 			values[part] += float64(s.Mean[i])
 			counts[part]++
 			at[part] = t
 		}
 		for part, n := range counts {
 			if n > 0 {
-				of[part] = append(of[part], name(s)+" "+q.format(values[part]/float64(n)))
+				of[part] = append(of[part], nameOf(s)+" "+q.format(values[part]/float64(n)))
 			}
 		}
 	}
-	for part, text := range of {
-		if len(text) > 0 {
-			c.Readings = append(c.Readings, reading{percent(float64(part) * width), percent(width), moment(at[part]) + "\n" + strings.Join(text, "\n")})
+	for part, values := range of {
+		if len(values) > 0 {
+			c.Readings = append(c.Readings, reading{Percent(float64(part) * width), Percent(width), text.Moment(at[part]) + "\n" + strings.Join(values, "\n")})
 		}
 	}
 }
@@ -247,4 +253,4 @@ func plain(v float64) string {
 }
 
 // bytesShown shows a number of bytes.
-func bytesShown(v float64) string { return cmp.Or(size(int64(v)), "0") }
+func bytesShown(v float64) string { return cmp.Or(text.Size(int64(v)), "0") }

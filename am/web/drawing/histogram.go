@@ -1,4 +1,4 @@
-package web
+package drawing
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"holdfast/hdfsckpt/inspect"
 )
 
-// histogram is a drawing of how the values of a tensor are spread.
-type histogram struct {
+// Histogram is a drawing of how the values of a tensor are spread.
+type Histogram struct {
 	Bars  []histogramBar
 	Ticks []histogramTick
 	Most  string // the greatest count
@@ -31,9 +31,9 @@ type histogramTick struct {
 
 const histogramHeight = 180
 
-// drawHistogram draws a histogram, on request with the logarithms of the counts; nil if there
+// DrawHistogram draws a histogram, on request with the logarithms of the counts; nil if there
 // is nothing to draw.
-func drawHistogram(v inspect.Values, log bool) *histogram {
+func DrawHistogram(v inspect.Values, log bool) *Histogram {
 	var most int64
 	for _, n := range v.Histogram {
 		most = max(most, n)
@@ -56,12 +56,12 @@ func drawHistogram(v inspect.Values, log bool) *histogram {
 	if v.Min == v.Max {
 		bins = bins[:1] // one value
 	}
-	h := &histogram{Most: humanize.Comma(most)}
+	h := &Histogram{Most: humanize.Comma(most)}
 	width := 100 / float64(len(bins))
 	// at is a limit between two bins; in halves, for the difference may be infinite.
 	at := func(i int) float64 { return v.Min + 2*((v.Max/2-v.Min/2)*(float64(i)/float64(len(bins)))) }
 	for i, n := range bins {
-		bar := histogramBar{X: percent(float64(i) * width), Width: percent(width * .92), Height: height(n)}
+		bar := histogramBar{X: Percent(float64(i) * width), Width: Percent(width * .92), Height: height(n)}
 		bar.Y = math.Round((histogramHeight-bar.Height)*10) / 10
 		share := 100 * float64(n) / float64(max(1, finite))
 		if len(bins) == 1 {
@@ -77,7 +77,7 @@ func drawHistogram(v inspect.Values, log bool) *histogram {
 		return h
 	}
 	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
-		h.Ticks = append(h.Ticks, histogramTick{percent(float64(i) * 25), anchor, fmt.Sprintf("%.4g", at(i*len(bins)/4))})
+		h.Ticks = append(h.Ticks, histogramTick{Percent(float64(i) * 25), anchor, fmt.Sprintf("%.4g", at(i*len(bins)/4))})
 	}
 	return h
 }

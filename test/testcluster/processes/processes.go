@@ -1,7 +1,10 @@
-package testcluster
+// Package processes finds the processes of a test cluster, its containers' too, and ends them
+// by a watchdog, in whatever way the cluster's own process ends.
+package processes
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,12 +12,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// nodesDir, in the cluster's directory, holds the NodeManagers' directories.
+// NodesDir, in the cluster's directory, holds the NodeManagers' directories.
 // What runs in a container has one of these in its command line, environment
 // (NM_*, LOCAL_DIRS, LOG_DIRS, PWD) or working directory; nothing else does.
-const nodesDir = "yarn"
+const NodesDir = "yarn"
 
 // Container is a YARN container with live processes.
 type Container struct {
@@ -85,7 +90,7 @@ func look(dir string, pid int) *process {
 	p.parent, _ = strconv.Atoi(fields[1])
 	cmdline, _ := os.ReadFile(proc + "/cmdline")
 	environ, _ := os.ReadFile(proc + "/environ")
-	if slices.Contains(strings.Split(string(cmdline), "\x00"), watchdogMark+dir) || environment(environ, markEnv) == dir {
+	if slices.Contains(strings.Split(string(cmdline), "\x00"), JVMMark+dir) || environment(environ, MarkEnv) == dir {
 		p.daemon = true
 		return p
 	}
@@ -93,7 +98,7 @@ func look(dir string, pid int) *process {
 		return p // in a terminal: somebody who looks into the directories
 	}
 	cwd, _ := os.Readlink(proc + "/cwd")
-	nodes := filepath.Join(dir, nodesDir) + "/"
+	nodes := filepath.Join(dir, NodesDir) + "/"
 	for _, text := range []string{cwd, string(cmdline), string(environ)} {
 		_, after, found := strings.Cut(text+"/", nodes)
 		if !found {
@@ -134,7 +139,8 @@ func belonging(dir string) ([]int, error) {
 	return append(daemons, rest...), nil
 }
 
-func containers(dir string) ([]Container, error) {
+// Containers returns the YARN containers of the cluster in a directory that have live processes.
+func Containers(dir string) ([]Container, error) {
 	all, err := scan(dir)
 	if err != nil {
 		return nil, err
@@ -161,4 +167,12 @@ func containers(dir string) ([]Container, error) {
 	}
 	slices.SortFunc(list, func(a, b Container) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
+}
+
+// Kill kills a process; one that has ended meanwhile is no error.
+func Kill(pid int) error {
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("killing process %d: %w", pid, err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package web_test
+package access_test
 
 import (
 	"io"
@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am/web"
+	"holdfast/am/web/access"
 )
 
 // One who asks for the page slowly, or for too much, does not keep a connection.
 func TestThePageHasLimits(t *testing.T) {
-	server := web.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	server := access.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	for name, d := range map[string]time.Duration{
 		"header": server.ReadHeaderTimeout, "request": server.ReadTimeout, "answer": server.WriteTimeout, "silence": server.IdleTimeout,
 	} {

@@ -1,4 +1,4 @@
-package testcluster
+package processes
 
 import (
 	"bufio"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/test/testcluster/ports"
 )
 
 const (
@@ -20,11 +22,11 @@ const (
 	watchdogEnv = "HOLDFAST_TESTCLUSTER_WATCHDOG"
 	// keepEnv, not empty, keeps the directory, to look at its logs.
 	keepEnv = "HOLDFAST_TESTCLUSTER_KEEP"
-	// watchdogMark, followed by the directory, is on each JVM's command line.
+	// JVMMark, followed by the directory, is on each JVM's command line.
 	// Containers inherit NodeManagers' environments, so it does not stand there.
-	watchdogMark = "-Dholdfast.cluster="
-	// markEnv does the same for a daemon that is not a JVM.
-	markEnv = "HOLDFAST_TESTCLUSTER"
+	JVMMark = "-Dholdfast.cluster="
+	// MarkEnv does the same for a daemon that is not a JVM.
+	MarkEnv = "HOLDFAST_TESTCLUSTER"
 )
 
 // An executable that has this package in it can be its own watchdog, whatever
@@ -69,7 +71,7 @@ func clear(dir string) error {
 			return fmt.Errorf("processes %v of the cluster in %s do not end", found, dir)
 		}
 		for _, pid := range found {
-			if err := kill(pid); err != nil {
+			if err := Kill(pid); err != nil {
 				return fmt.Errorf("ending the cluster in %s: %w", dir, err)
 			}
 		}
@@ -108,8 +110,8 @@ func mountsBelow(dir string) ([]string, error) {
 	return found, nil
 }
 
-// watchdog is the cluster's end of it.
-type watchdog struct {
+// Watchdog is the cluster's end of its watchdog.
+type Watchdog struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	output strings.Builder
@@ -117,13 +119,14 @@ type watchdog struct {
 	err    error
 }
 
-func startWatchdog(dir string, ports *portBlock) (*watchdog, error) {
-	hold, err := ports.hold.File()
+// StartWatchdog starts a watchdog for the cluster in a directory, with its ports.
+func StartWatchdog(dir string, ports *ports.Block) (*Watchdog, error) {
+	hold, err := ports.Hold.File()
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster's watchdog: %w", err)
 	}
 	defer hold.Close()
-	k := &watchdog{cmd: exec.Command("/proc/self/exe")}
+	k := &Watchdog{cmd: exec.Command("/proc/self/exe")}
 	k.cmd.Args = []string{filepath.Base(os.Args[0]), "testcluster-watchdog"}
 	k.cmd.Env = append(os.Environ(), watchdogEnv+"="+dir)
 	k.cmd.Dir = "/"
@@ -140,9 +143,11 @@ func startWatchdog(dir string, ports *portBlock) (*watchdog, error) {
 	return k, nil
 }
 
-func (k *watchdog) pid() int { return k.cmd.Process.Pid }
+// Pid is the watchdog's process, and the process group for the cluster's daemons.
+func (k *Watchdog) Pid() int { return k.cmd.Process.Pid }
 
-func (k *watchdog) stop() error {
+// Stop has the watchdog end the cluster, and returns when it has. Later calls return the same.
+func (k *Watchdog) Stop() error {
 	k.once.Do(func() {
 		k.stdin.Close()
 		if err := k.cmd.Wait(); err != nil {

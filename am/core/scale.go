@@ -1,0 +1,122 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A person may say how many tasks of a role the job is to work with, within the range that
+// the role was submitted with. The tasks beyond that number are surplus: they leave in order,
+// as those do whose containers the scheduler takes, and ask for no container until more are
+// wanted again.
+
+// scaleRequested answers a person who wants a role to have another number of tasks, and has
+// tasks leave, or ask for containers.
+func (j *Job) scaleRequested(e ScaleRequested) {
+	var tasks []*task
+	for _, t := range j.tasks {
+		if t.role.Name == e.Role {
+			tasks = append(tasks, t)
+		}
+	}
+	refusal := j.refuseScale(e, tasks)
+	j.emit(RequestAnswered{refusal})
+	if refusal != "" {
+		return
+	}
+	slices.SortStableFunc(tasks, func(a, b *task) int { return cmp.Compare(j.dispensable(a), j.dispensable(b)) })
+	by, changed := cmp.Or(e.User, "somebody"), false
+	for i, t := range tasks {
+		if surplus := i >= int(e.Count); surplus != t.surplus {
+			t.surplus, changed = surplus, true
+			j.touch(t)
+		}
+	}
+	if !changed {
+		return
+	}
+	j.record(nil, KindNote, "%s wants %d tasks of the role %s", by, e.Count, e.Role)
+	j.grown = time.Time{} // what a person wants does not wait
+	for _, t := range tasks {
+		if t.surplus {
+			j.dismiss(t)
+		} else {
+			j.wantAgain(t)
+		}
+	}
+}
+
+// dispensable orders the tasks of a role: those with greater numbers are surplus first.
+func (j *Job) dispensable(t *task) int {
+	switch {
+	case t.state.done():
+		return 0
+	case t.surplus:
+		return 4
+	case t.loc.container == "":
+		return 3
+	case t.parked:
+		return 2
+	}
+	return 1
+}
+
+// dismiss has a task that is surplus leave its container, in order. One that starts with
+// others leaves when a checkpoint is complete, since what was trained after that is lost.
+func (j *Job) dismiss(t *task) {
+	if t.loc.container == "" {
+		if t.state == waiting {
+			j.withdraw(t)
+			j.becomeSurplus(t)
+		}
+		return
+	}
+	if t.leavesNow() || t.state.done() {
+		return
+	}
+	o := leaveOrder{by: j.now, grace: max(j.limits.Save, j.limits.Stop), preempted: true}
+	if t.together() && t.state.ongoing() {
+		o.by = j.now.Add(j.limits.Save)
+	}
+	j.becomeLeaving(t, o)
+}
+
+// wantAgain has a task work that was surplus.
+func (j *Job) wantAgain(t *task) {
+	switch {
+	case t.state == surplus:
+		t.loss.why, t.loss.cause = "", CauseUnknown
+		j.ask(t)
+	case t.loc.container != "" && t.loc.leave.preempted && !t.leavesNow():
+		j.becomeStaying(t)
+	}
+}
+
+// refuseScale says why a role does not get another number of tasks; "" if it does.
+func (j *Job) refuseScale(e ScaleRequested, tasks []*task) string {
+	if len(tasks) == 0 {
+		return fmt.Sprintf("the job has no role %s", e.Role)
+	}
+	r := tasks[0].role
+	fewest := least(r)
+	switch {
+	case tasks[0].service():
+		return fmt.Sprintf("the others work on what the %d tasks of the role %s hold, so that their number is fixed", r.Count, r.Name)
+	case j.phase == reconciling:
+		return "the application master has just taken over and does not know yet where the tasks are; try again in a minute"
+	case j.ending():
+		return "the job ends"
+	case fewest == r.Count:
+		return fmt.Sprintf("the role %s was submitted with %d tasks, no more and no fewer; a range, as --%s 1..%d, lets it be scaled", r.Name, r.Count, r.Name, r.Count)
+	case e.Count < fewest || e.Count > r.Count:
+		return fmt.Sprintf("the role %s was submitted with %d to %d tasks", r.Name, fewest, r.Count)
+	case multipleOf(r, e.Count) != e.Count:
+		return fmt.Sprintf("the number of tasks of the role %s is a multiple of %d", r.Name, r.Multiple)
+	}
+	if members := j.members()[r]; j.fixedWorld && tasks[0].together() && e.Count != members {
+		return fmt.Sprintf("the newest checkpoint can be read by as many ranks only as have saved it, which are %d", members)
+	}
+	return ""
+}

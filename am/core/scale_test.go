@@ -1,0 +1,188 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// scale has alice ask for a number of workers, and returns the refusal.
+func (p *player) scale(n int32) string {
+	p.t.Helper()
+	return p.answered(core.ScaleRequested{Role: "worker", Count: n, User: "alice"})
+}
+
+func TestRanksAreScaled(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	if r := p.scale(2); r != "" {
+		t.Fatalf("refused: %s", r)
+	}
+	// What was trained since the last checkpoint is not lost.
+	p.wait(10 * time.Second)
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	p.step(core.CheckpointSealed{})
+	p.wait(time.Second)
+	p.members("worker-0", "worker-1")
+	p.says("alice wants 2 tasks of the role worker")
+	p.says("generation 1 works with 2 of 4 tasks (at least 2), without worker-2, worker-3")
+	// Nothing is asked for, and containers are given back.
+	mark := p.log.Len()
+	p.wait(time.Hour)
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1")
+	if strings.Contains(p.since(mark), "core.Ask{") {
+		t.Errorf("containers are asked for that nobody wants:\n%s", p.since(mark))
+	}
+	for _, name := range []string{"worker-2", "worker-3"} {
+		if k := p.named(name); k.Container != "" || !k.Surplus || k.Failures() != 0 {
+			t.Errorf("%s: container %q, surplus %v, %d failures", name, k.Container, k.Surplus, k.Failures())
+		}
+	}
+	// A loss does not bring them back.
+	p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseUnknown})
+	p.wait(time.Second)
+	p.members("worker-0", "worker-1")
+
+	// More are wanted again: they join at the next checkpoint.
+	if r := p.scale(3); r != "" {
+		t.Fatalf("refused: %s", r)
+	}
+	p.wait(time.Second)
+	p.members("worker-0", "worker-1")
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2")
+	p.scale(4)
+	p.wait(time.Second)
+	p.step(core.CheckpointSealed{}) // what a person wants does not wait for five minutes
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	for _, name := range []string{"worker-0", "worker-1", "worker-2", "worker-3"} {
+		p.exit(name, core.TaskExited{})
+	}
+	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+func TestRanksAreScaledBeforeTheyStart(t *testing.T) {
+	p := playWith(t, elastic(2, 4), 3, 0, core.Limits{})
+	p.mute["Allocated"] = true
+	p.step(core.Begin{})
+	p.scale(2)
+	p.mute["Allocated"] = false
+	p.step(core.Allocated{Request: "worker-0/1", Container: "c1", Node: "n1"})
+	p.step(core.Allocated{Request: "worker-1/2", Container: "c2", Node: "n1"})
+	p.members("worker-0", "worker-1")
+	p.step(core.Allocated{Request: "worker-3/4", Container: "c4", Node: "n1"})
+	p.says(`core.Release{Container:c4}`) // it came before it was taken back
+}
+
+// TestWhatIsWantedAgainStays: before it has left.
+func TestWhatIsWantedAgainStays(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.scale(2)
+	p.wait(time.Second)
+	p.scale(4)
+	p.step(core.CheckpointSealed{})
+	p.wait(time.Minute)
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	if g := p.job.Generation(); g != 0 {
+		t.Errorf("the group formed again: generation %d\n%s", g, p.log.String())
+	}
+}
+
+// TestParkedTasksAreSurplusFirst: those that work go on.
+func TestParkedTasksAreSurplusFirst(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.preempt("c1")
+	p.members("worker-1", "worker-2", "worker-3")
+	p.scale(3)
+	p.says("core.Withdraw{Request:worker-0/")
+	p.wait(time.Hour)
+	p.members("worker-1", "worker-2", "worker-3")
+	if g := p.job.Generation(); g != 1 {
+		t.Errorf("generation %d; those that worked did not go on", g)
+	}
+}
+
+// TestWorkersWithParameterServersAreScaled: each by itself.
+func TestWorkersWithParameterServersAreScaled(t *testing.T) {
+	roles := psAndWorkers(1, 3)
+	roles[1].Min = 1
+	p := trains(t, roles, 3)
+	if r := p.scale(1); r != "" {
+		t.Fatalf("refused: %s", r)
+	}
+	p.wait(time.Minute)
+	for name, attempt := range map[string]int{"ps-0": 0, "worker-0": 0} {
+		if k := p.named(name); k.Attempt != attempt || k.PID == 0 {
+			t.Errorf("%s runs attempt %d as process %d", name, k.Attempt, k.PID)
+		}
+	}
+	for _, name := range []string{"worker-1", "worker-2"} {
+		if k := p.named(name); k.State != proto.TaskState_TASK_STATE_PARKED || k.Cause != core.CauseScaledDown {
+			t.Errorf("%s is %s: %s", name, k.State, k.Cause)
+		}
+	}
+	p.scale(2)
+	if k := p.named("worker-1"); k.PID == 0 || k.Attempt != 1 {
+		t.Errorf("worker-1 runs attempt %d as process %d", k.Attempt, k.PID)
+	}
+	p.exit("worker-0", core.TaskExited{})
+	p.state(proto.JobState_JOB_STATE_RUNNING)
+	p.exit("worker-1", core.TaskExited{})
+	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+// TestASuccessorKnowsWhatIsSurplus: the number that a person wants outlives an application
+// master.
+func TestASuccessorKnowsWhatIsSurplus(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.scale(2)
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1")
+	mark := p.log.Len()
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.attach("c1", "c2")
+	p.wait(time.Minute)
+	p.members("worker-0", "worker-1")
+	if strings.Contains(p.since(mark), "core.Ask{") {
+		t.Errorf("containers are asked for that nobody wants:\n%s", p.since(mark))
+	}
+}
+
+func TestScalingIsRefused(t *testing.T) {
+	for _, s := range []struct {
+		name  string
+		roles []*proto.RoleSpec
+		do    func(*player)
+		n     int32
+		want  string
+	}{
+		{"no range", ranks(4), nil, 3, "was submitted with 4 tasks, no more and no fewer; a range, as --worker 1..4"},
+		{"too many", elastic(2, 4), nil, 5, "with 2 to 4 tasks"},
+		{"too few", elastic(2, 4), nil, 1, "with 2 to 4 tasks"},
+		{"no multiple", func() []*proto.RoleSpec {
+			roles := elastic(2, 4)
+			roles[0].Multiple = 2
+			return roles
+		}(), nil, 3, "a multiple of 2"},
+		{"another role", []*proto.RoleSpec{{Name: "ps", Count: 2}}, nil, 1, "no role worker"},
+		{"a job that ends", elastic(2, 4), func(p *player) {
+			p.mute["TaskExited"] = true
+			p.step(core.Kill{Why: "enough"})
+		}, 3, "the job ends"},
+		{"checkpoints for as many ranks only", elastic(2, 4), func(p *player) { p.step(core.CheckpointSealed{FixedWorld: true}) }, 3, "as many ranks only as have saved it, which are 4"},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			p := playWith(t, s.roles, 3, 0, core.Limits{})
+			p.step(core.Begin{})
+			if s.do != nil {
+				s.do(p)
+			}
+			if r := p.scale(s.n); !strings.Contains(r, s.want) {
+				t.Errorf("refused with %q; want %q", r, s.want)
+			}
+		})
+	}
+}

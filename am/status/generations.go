@@ -1,0 +1,85 @@
+package status
+
+import (
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// maxGenerations bounds the list of generations; the oldest are dropped.
+const maxGenerations = 100
+
+// recordGeneration begins the record of a generation once its tasks start, and ends that of
+// the one before once these are stopped.
+func recordGeneration(s *proto.JobStatus, job *core.Job, at time.Time) {
+	g, number := job.Group(), int32(job.Generation())
+	if g.All == 0 {
+		return
+	}
+	last := presentGeneration(s)
+	if last != nil && (last.Number != number || !g.Formed) {
+		endGeneration(s, at.UnixMilli())
+		last = nil
+	}
+	if last != nil || !g.Formed || !anyRuns(s) {
+		return
+	}
+	n := int32(g.All - len(g.Parked))
+	s.Generations = append(s.Generations, &proto.Generation{Number: number, StartedUnixMs: at.UnixMilli(), Tasks: n, Of: int32(g.All), Parked: g.Parked})
+	if more := len(s.Generations) - maxGenerations; more > 0 {
+		s.Generations = s.Generations[more:]
+	}
+	for _, i := range s.Incidents {
+		if i.TasksBefore != 0 && i.TasksAfter == 0 {
+			i.TasksAfter = n
+		}
+	}
+}
+
+// anyRuns reports whether a task has a process.
+func anyRuns(s *proto.JobStatus) bool {
+	for _, t := range s.Tasks {
+		if t.State == proto.TaskState_TASK_STATE_RUNNING && t.Pid != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// presentGeneration is the record of the generation that works; nil if none does.
+func presentGeneration(s *proto.JobStatus) *proto.Generation {
+	if n := len(s.Generations); n > 0 && s.Generations[n-1].EndedUnixMs == 0 {
+		return s.Generations[n-1]
+	}
+	return nil
+}
+
+func endGeneration(s *proto.JobStatus, at int64) {
+	if g := presentGeneration(s); g != nil {
+		g.EndedUnixMs = at
+	}
+}
+
+// stepOfGeneration takes in a step of the job.
+func stepOfGeneration(s *proto.JobStatus, step int64, at time.Time) {
+	g := presentGeneration(s)
+	if g == nil {
+		return
+	}
+	if g.FirstStep == 0 {
+		g.FirstStep, g.FirstStepAtUnixMs = step, at.UnixMilli()
+	}
+	g.LastStep = step
+	if passed := at.UnixMilli() - g.FirstStepAtUnixMs; passed > 0 {
+		g.StepsPerSecond = float64(g.LastStep-g.FirstStep) * 1000 / float64(passed)
+	}
+}
+
+// working is how many tasks worked together with one that is lost, and it; 0: it works alone.
+func working(s *proto.JobStatus, t core.Task) int32 {
+	if n := len(s.Generations); n > 0 && t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && !t.Parked {
+		return s.Generations[n-1].Tasks
+	}
+	return 0
+}

@@ -1,0 +1,63 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// TestGenerations: each has who worked, from which step to which, and how fast.
+func TestGenerations(t *testing.T) {
+	role := &proto.RoleSpec{Name: "worker", Count: 2, Min: 1, Loss: proto.LossRule_LOSS_RULE_ALL}
+	job := core.New([]core.Task{{Name: "worker-0", Role: role}, {Name: "worker-1", Role: role, Index: 1}}, 3, 0, core.Limits{})
+	s := New(&proto.JobStatus{}, nil, nil, 0)
+	at := time.Unix(1000, 0)
+	step := func(events ...core.Event) {
+		for _, e := range events {
+			var list []*proto.JobEvent
+			for _, a := range job.Step(at, e) {
+				if r, ok := a.(core.Record); ok {
+					list = append(list, &proto.JobEvent{AtUnixMs: at.UnixMilli(), Task: r.Task, Kind: r.Kind, Text: r.Text})
+				}
+			}
+			s.Apply(job, list, nil)
+		}
+	}
+	step(core.Begin{})
+	for i, c := range []string{"c1", "c2"} {
+		step(core.Allocated{Request: []string{"worker-0/1", "worker-1/2"}[i], Container: c, Node: "n"},
+			core.AgentConnected{Container: c, Host: "h", PID: 1, Attempt: -1}, core.AgentPrepared{Container: c, Port: 20000 + i})
+	}
+	step(core.StorePrepared{}, core.TaskStarted{Container: "c1", PID: 7}, core.TaskStarted{Container: "c2", PID: 8})
+	makes := func(n int64, after time.Duration) {
+		s.Update(func(status *proto.JobStatus) { recordStep(status, s.totals, n, at.Add(after)) })
+	}
+	makes(10, time.Second)
+	makes(30, 11*time.Second)
+	at = at.Add(20 * time.Second)
+	step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted})
+	makes(31, 0) // told late
+	at = at.Add(time.Second)
+	step(core.TaskExited{Container: "c1", Signal: 15, Stopped: true}, core.StorePrepared{}, core.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
+	makes(21, 2*time.Second)
+
+	status, _ := s.Snapshot()
+	if len(status.Generations) != 2 {
+		t.Fatalf("the generations are %v", status.Generations)
+	}
+	a, b := status.Generations[0], status.Generations[1]
+	if a.Tasks != 2 || a.Of != 2 || a.FirstStep != 10 || a.LastStep != 30 || a.StepsPerSecond != 2 || a.StartedUnixMs == 0 || a.EndedUnixMs < a.StartedUnixMs {
+		t.Errorf("the first is %v", a)
+	}
+	if b.Number != 1 || b.Tasks != 1 || b.Of != 2 || len(b.Parked) != 1 || b.Parked[0] != "worker-1" || b.FirstStep != 21 || b.EndedUnixMs != 0 {
+		t.Errorf("the second is %v", b)
+	}
+	if want := "works with 1 of 2 tasks, without worker-1"; status.Group() != want {
+		t.Errorf("%q; want %q", status.Group(), want)
+	}
+	if i := status.Incidents[0]; i.TasksBefore != 2 || i.TasksAfter != 1 {
+		t.Errorf("the loss was that of one of %d, and %d work after it", i.TasksBefore, i.TasksAfter)
+	}
+}
