@@ -139,13 +139,17 @@ func forgetAside(ctx context.Context, s store.Store) error {
 // stay, and all of them while anything is being written. Those of formats with a pointer
 // stay: it never names them.
 //
-// What this user may not move is returned in left, and is no error.
-func moveTorn(ctx context.Context, s store.Store, age time.Duration) (moved []Aside, left []error, err error) {
+// What this user may not move is returned in left, and is no error. What is nested is of
+// another store, and stays.
+func moveTorn(ctx context.Context, s store.Store, age time.Duration, nested func(name string) bool) (moved []Aside, left []error, err error) {
 	list, err := torn(ctx, s, age)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, c := range list {
+		if nested(c.Name) {
+			continue
+		}
 		a, err := moveAside(ctx, s, Aside{Name: c.Name, Kind: c.Kind, Step: c.Step, Why: c.Why, Size: c.Size})
 		if store.Vanished(err) {
 			continue

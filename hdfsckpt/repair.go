@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"holdfast/hdfsckpt/formats"
@@ -18,6 +19,19 @@ type Report struct {
 	Aside    []Aside  // torn checkpoints, and parts of saves that did not end, that were moved aside
 	Left     []error  // why torn checkpoints stay in their place
 	Pointed  []Pointed
+	// Nested are the directories that are stores of their own, with their writers. Nothing
+	// in them was changed.
+	Nested map[string][]string
+}
+
+// isNested reports whether a name is in a store of its own that has writers.
+func (r *Report) isNested(name string) bool {
+	for ; name != "."; name = path.Dir(name) {
+		if _, is := r.Nested[name]; is {
+			return true
+		}
+	}
+	return false
 }
 
 // Pointed is a pointer that was written anew.
@@ -74,6 +88,9 @@ func (r Report) Lines() []string {
 // nothing is moved while anything is being written, however long that takes. A
 // checkpoint that was retained is restored if what replaces it is not whole, or if a
 // pointer is there and no other is whole.
+//
+// A directory that is a store of its own stays as it is while that has writers: who
+// prepares that store knows which of them are alive.
 func Repair(ctx context.Context, s store.Store, age time.Duration) (Report, error) {
 	return repair(ctx, s, age, true)
 }
@@ -90,11 +107,14 @@ func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) 
 			err = fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 		}
 	}()
+	if report.Nested, err = writers.Nested(ctx, s); err != nil {
+		return report, err
+	}
 	if report.Restored, err = retain.Repair(ctx, s, age > 0); err != nil {
 		return report, err
 	}
 	if starts {
-		if report.Aside, report.Left, err = moveTorn(ctx, s, age); err != nil {
+		if report.Aside, report.Left, err = moveTorn(ctx, s, age, report.isNested); err != nil {
 			return report, err
 		}
 	}
@@ -102,21 +122,21 @@ func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) 
 		if !p.Traits().RepairsPointer {
 			continue
 		}
-		pointed, err := (&pointing{s, p}).all(ctx)
+		pointed, err := (&pointing{s, p, report.isNested}).all(ctx)
 		report.Pointed = append(report.Pointed, pointed...)
 		if err != nil {
 			return report, err
 		}
 	}
-	aside, err := clearAway(ctx, s, age)
+	aside, err := clearAway(ctx, s, age, report.isNested)
 	report.Aside = append(report.Aside, aside...)
 	return report, err
 }
 
 // clearAway removes or moves aside what broken saves and lost writers have left, and
 // drops what was recorded of them long ago.
-func clearAway(ctx context.Context, s store.Store, age time.Duration) ([]Aside, error) {
-	sw := &sweeper{s: s, all: age == 0, before: time.Now().Add(-age)}
+func clearAway(ctx context.Context, s store.Store, age time.Duration, nested func(string) bool) ([]Aside, error) {
+	sw := &sweeper{s: s, nested: nested, all: age == 0, before: time.Now().Add(-age)}
 	err := errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), writers.Forget(ctx, s), forgetAside(ctx, s), formats.ForgetSaves(ctx, s))
 	if err != nil {
 		err = fmt.Errorf("what broken saves have left: %w", err)

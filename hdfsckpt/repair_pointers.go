@@ -18,6 +18,7 @@ import (
 type pointing struct {
 	s store.Store
 	format.Pointer
+	nested func(name string) bool // of another store
 }
 
 // look is what a directory is judged by: its pointer, and the format's checkpoints in
@@ -64,6 +65,7 @@ func (p *pointing) all(ctx context.Context) ([]Pointed, error) {
 	for _, c := range looks["."].list {
 		dirs = append(dirs, path.Dir(c.Name))
 	}
+	dirs = slices.DeleteFunc(dirs, p.nested)
 	slices.Sort(dirs)
 	if dirs = slices.Compact(dirs); len(dirs) > 1 {
 		if looks, err = p.lookAround(ctx, dirs); err != nil {

@@ -20,6 +20,7 @@ const sweepDepth = 5
 // formats know them.
 type sweeper struct {
 	s      store.Store
+	nested func(name string) bool // of another store
 	all    bool
 	before time.Time
 	aside  []Aside
@@ -45,6 +46,7 @@ func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 	for _, e := range entries {
 		name := path.Join(dir, e.Name)
 		switch f, what := leftover(e); {
+		case w.nested(name):
 		case what == format.PartsDir:
 			errs = append(errs, w.moveParts(ctx, f, name, e))
 		case what == format.TemporaryFile && w.aged(e):

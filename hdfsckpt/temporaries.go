@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
@@ -23,6 +24,9 @@ func removeTemporaries(ctx context.Context, s store.Store, dir string, dead func
 	}
 	if err != nil {
 		return err
+	}
+	if dir != "." && slices.ContainsFunc(all, func(i store.Info) bool { return i.Name == store.OwnDir }) {
+		return nil // a store of its own, whose jobs remove theirs
 	}
 	errs := make([]error, len(all))
 	var group errgroup.Group

@@ -408,6 +408,43 @@ func TestTornOfTheLivingStays(t *testing.T) {
 	})
 }
 
+// TestAnotherStoreWithin: while somebody writes to a checkpoint directory that lies in this
+// one, what is unfinished there is not this store's to judge, though nobody writes to this.
+func TestAnotherStoreWithin(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := context.Background()
+		putTrainer(t, s, "checkpoint-20", "trainer_state.json")
+		putTrainer(t, s, "runs/2/checkpoint-20", "trainer_state.json")
+		put(t, s, "runs/2/eval/model.ckpt-5_temp/part-00000-of-00002.index", []byte("x"))
+		putCheckpoint(t, s, "runs/2/eval/model.ckpt-10", nil)
+		put(t, s, "runs/2/eval/checkpoint", stateFile("model.ckpt-20"))
+		other := path.Join("runs/2", writers.Dir("other.container_1"))
+		must(t, store.MkdirAll(ctx, s, other, 0o755))
+		w, err := s.Create(ctx, other+"/trainer_state.json", 0o644)
+		must(t, err)
+		_, err = w.Write([]byte("{}"))
+		must(t, err)
+		before := tree(t, s, "runs")
+		report, err := hdfsckpt.Repair(ctx, s, 0)
+		if got := fmt.Sprint(report.Nested); err != nil || len(report.Aside) != 1 || len(report.Pointed) != 0 || got != "map[runs/2:[other.container_1]]" {
+			t.Errorf("it says %s; of others %s; %v", report, got, err)
+		}
+		if after := tree(t, s, "runs"); after != before {
+			t.Errorf("it was\n%s, and is\n%s", before, after)
+		}
+		if err := w.Close(); err != nil {
+			t.Errorf("the other's file cannot be completed: %v", err)
+		}
+		// Once it has ended, this store's tasks may be those that go on there.
+		must(t, s.Remove(ctx, other+"/trainer_state.json"))
+		must(t, s.Remove(ctx, other))
+		report, err = hdfsckpt.Repair(ctx, s, 0)
+		if err != nil || len(report.Aside) != 2 || len(report.Pointed) != 1 || len(report.Nested) != 0 {
+			t.Errorf("after its end: %s, %v", report, err)
+		}
+	})
+}
+
 // TestFilesThatBelongTogether: a file in a directory that holds others is a part
 // of that, and nothing removes or goes back to what is not known to be whole.
 func TestFilesThatBelongTogether(t *testing.T) {

@@ -273,7 +273,7 @@ type JobSpec struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Queue       string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`                                                                       // YARN only; empty means the queue "default"
-	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, xgboost, lightgbm, ray, mxnet, torchft or none
+	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, horovod, xgboost, lightgbm, ray, mxnet, torchft or none
 	User        string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`                                                                         // who submitted the job
 	Roles       []*RoleSpec            `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`                                                                       // in the order in which the user named them
 	Command     []string               `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"`                                                                   // with placeholders; overridden by RoleSpec.command
@@ -663,8 +663,11 @@ type RoleSpec struct {
 	Processes int32 `protobuf:"varint,12,opt,name=processes,proto3" json:"processes,omitempty"`
 	// The command is a launcher that starts these processes itself.
 	Launcher bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
+	// SIGTERM does not end its processes: they agree on a step at which all save, and
+	// cannot once one of them is lost. Derived from the framework.
+	SavesTogether bool `protobuf:"varint,16,opt,name=saves_together,json=savesTogether,proto3" json:"saves_together,omitempty"`
 	// A service that holds nothing of the model: with its loss nothing is rolled back.
-	Coordinates bool   `protobuf:"varint,16,opt,name=coordinates,proto3" json:"coordinates,omitempty"`
+	Coordinates bool   `protobuf:"varint,17,opt,name=coordinates,proto3" json:"coordinates,omitempty"`
 	NodeLabel   string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
 	Spread      bool   `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                       // YARN only: no two of its tasks are on one node
 	// The container image in which the role's tasks run; empty means JobSpec.image.
@@ -795,6 +798,13 @@ func (x *RoleSpec) GetProcesses() int32 {
 func (x *RoleSpec) GetLauncher() bool {
 	if x != nil {
 		return x.Launcher
+	}
+	return false
+}
+
+func (x *RoleSpec) GetSavesTogether() bool {
+	if x != nil {
+		return x.SavesTogether
 	}
 	return false
 }
@@ -5461,7 +5471,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
 	"\x0e_stop_grace_msB\x12\n" +
-	"\x10_elastic_wait_ms\"\xac\x04\n" +
+	"\x10_elastic_wait_ms\"\xd3\x04\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5478,8 +5488,9 @@ const file_holdfast_proto_rawDesc = "" +
 	" \x01(\x03R\vmemoryMaxMb\x12\x1b\n" +
 	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\x12\x1c\n" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
-	"\blauncher\x18\r \x01(\bR\blauncher\x12 \n" +
-	"\vcoordinates\x18\x10 \x01(\bR\vcoordinates\x12\x1d\n" +
+	"\blauncher\x18\r \x01(\bR\blauncher\x12%\n" +
+	"\x0esaves_together\x18\x10 \x01(\bR\rsavesTogether\x12 \n" +
+	"\vcoordinates\x18\x11 \x01(\bR\vcoordinates\x12\x1d\n" +
 	"\n" +
 	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x16\n" +
 	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x14\n" +

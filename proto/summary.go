@@ -106,7 +106,7 @@ func Urgency(t *TaskStatus) int {
 type RoleCount struct {
 	Role string
 	All  int
-	In   [TaskState_TASK_STATE_STOPPED + 1]int // by state
+	In   []int // by state
 }
 
 // StateCount counts the tasks of a role in a state.
@@ -136,11 +136,11 @@ func (s *JobStatus) Roles() []*RoleCount {
 	for _, t := range s.GetTasks() {
 		c := of[t.Role]
 		if c == nil {
-			c = &RoleCount{Role: t.Role}
+			c = &RoleCount{Role: t.Role, In: make([]int, len(TaskState_name))}
 			of[t.Role], list = c, append(list, c)
 		}
 		c.All++
-		if int(t.State) < len(c.In) {
+		if int(t.State) < len(c.In) { // else it is of a later version
 			c.In[t.State]++
 		}
 	}

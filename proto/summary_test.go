@@ -28,3 +28,14 @@ func TestManyTasks(t *testing.T) {
 		t.Errorf("the tasks are %q, not %q", got, want)
 	}
 }
+
+// TestEveryStateIsCounted: also one that was added last.
+func TestEveryStateIsCounted(t *testing.T) {
+	s := &proto.JobStatus{}
+	for state := 1; state < len(proto.TaskState_name); state++ {
+		s.Tasks = append(s.Tasks, &proto.TaskStatus{Role: "worker", State: proto.TaskState(state)})
+	}
+	if got := len(s.Roles()[0].States()); got != len(s.Tasks) {
+		t.Errorf("%d tasks in as many states are counted in %d: %s", len(s.Tasks), got, s.TaskCounts())
+	}
+}

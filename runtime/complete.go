@@ -46,6 +46,7 @@ func Complete(spec *proto.JobSpec) error {
 	for _, r := range spec.Roles {
 		framework.completeProcesses(spec, r)
 		r.Loss, r.Completion = framework.rules(spec, r.Name)
+		r.SavesTogether = r.Loss == proto.LossRule_LOSS_RULE_ALL && framework.SavesTogether != nil && framework.SavesTogether(spec)
 		if r.Completion != proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
 			r.FinishMs = 0 // it decides itself when the job ends
 		}

@@ -14,6 +14,7 @@ func TestRanksAreDense(t *testing.T) {
 	for framework, want := range map[string]map[string]string{
 		"pytorch":    {"RANK": "1", "WORLD_SIZE": "2", "NODE_RANK": "1", "MASTER_ADDR": "worker-1", "PET_NNODES": "2"},
 		"jax":        {"JAX_PROCESS_ID": "1", "JAX_NUM_PROCESSES": "2", "JAX_COORDINATOR_ADDRESS": "worker-1:1"},
+		"horovod":    {"HOROVOD_RANK": "1", "HOROVOD_SIZE": "2", "HOROVOD_CROSS_RANK": "1", "HOROVOD_CROSS_SIZE": "2", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "worker-1", "HOROVOD_GLOO_RENDEZVOUS_PORT": "1"},
 		"tensorflow": {"TF_CONFIG": `{"cluster":{"worker":["worker-1:1","worker-3:3"]},"task":{"type":"worker","index":1}}`, "TASK_INDEX": "1"},
 	} {
 		spec := &proto.JobSpec{Name: "j", Framework: framework, Roles: []*proto.RoleSpec{{Name: "worker", Count: 4, Min: 2}}, Command: []string{"python", "{worker_hosts}", "{rank}/{world_size}"}}

@@ -14,7 +14,7 @@ import (
 
 // frameworks are all that there are, in the order in which they are offered and
 // consulted. The last one is for programs of any other kind.
-var frameworks = []*Framework{&tensorflow, &pytorch, &torchft, &jax, &xgboost, &lightgbm, &ray, &mxnet, &none}
+var frameworks = []*Framework{&tensorflow, &pytorch, &torchft, &jax, &horovod, &xgboost, &lightgbm, &ray, &mxnet, &none}
 
 // Framework is what Holdfast knows about one framework. Except for Name, every
 // field may be empty.
@@ -47,6 +47,9 @@ type Framework struct {
 	// Rules returns the rules of a role that is no observer. Without it, every
 	// task is restarted alone and must end successfully.
 	Rules func(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule)
+	// SavesTogether reports whether ranks take SIGTERM as a sign to agree on a step at which
+	// all of them save, and do not end by it. With one of them lost they cannot.
+	SavesTogether func(*proto.JobSpec) bool
 	// Check refuses what the framework would refuse, or wait for, later.
 	Check func(*proto.JobSpec) error
 	// Elastic says that ranks can go on as another number of them, from a checkpoint.

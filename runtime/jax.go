@@ -3,20 +3,24 @@ package runtime
 import (
 	"fmt"
 	"strconv"
+	"strings"
+
+	"holdfast/proto"
 )
 
 // jax is JAX with several processes. A rank that comes back alone cannot join the
 // others, so all begin again together.
 var jax = Framework{
 	Name: "jax", Title: "JAX",
-	Modules:   []string{"jax"},
-	Imports:   []string{"jax", "flax"},
-	Observers: observers,
-	Rules:     allTogether,
-	Defaults:  python,
-	Env:       jaxEnv,
-	Elastic:   true,
-	Warm:      "jax",
+	Modules:       []string{"jax"},
+	Imports:       []string{"jax", "flax"},
+	Observers:     observers,
+	Rules:         allTogether,
+	Defaults:      python,
+	Env:           jaxEnv,
+	Elastic:       true,
+	SavesTogether: jaxSavesTogether,
+	Warm:          "jax",
 	Failures: Failures{
 		Any: []string{"XlaRuntimeError", "JaxRuntimeError"},
 		Phrases: []string{
@@ -24,6 +28,17 @@ var jax = Framework{
 		},
 	},
 	Advice: []Advice{{`(?i)RESOURCE_EXHAUSTED: .*(?:GPU|OOM when allocating)`, useLessDeviceMemory}},
+}
+
+// jaxSavesTogether: jax.distributed.initialize has SIGTERM taken by the preemption service
+// (jax/_src/distributed.py), unless this variable, read as jax/_src/config.py reads flags,
+// says otherwise.
+func jaxSavesTogether(spec *proto.JobSpec) bool {
+	switch strings.ToLower(spec.Env["JAX_ENABLE_PREEMPTION_SERVICE"]) {
+	case "n", "no", "f", "false", "off", "0":
+		return false
+	}
+	return true
 }
 
 // jaxEnv returns what jax.distributed.initialize reads; the coordinator is the

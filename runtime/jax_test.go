@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/proto"
 	"holdfast/runtime"
 	"holdfast/test/pyenv"
 )
@@ -83,5 +84,28 @@ jax.distributed.shutdown()
 	}
 	if out, err := run(1, "HOLDFAST_JAX_CLUSTER=0"); err == nil || !strings.Contains(out, "Number of processes must be defined") {
 		t.Errorf("without it: %v\n%s", err, out)
+	}
+}
+
+// TestRanksOfJAXSaveTogether: SIGTERM is taken by the preemption service, unless the job
+// does without it.
+func TestRanksOfJAXSaveTogether(t *testing.T) {
+	for value, want := range map[string]bool{"": true, "True": true, "False": false, "0": false} {
+		job := spec("jax", "worker", 2, "evaluator", 1)
+		if value != "" {
+			job.Env = map[string]string{"JAX_ENABLE_PREEMPTION_SERVICE": value}
+		}
+		if err := runtime.Complete(job); err != nil || job.Roles[0].SavesTogether != want || job.Roles[1].SavesTogether {
+			t.Errorf("%q: %v, %v", value, job.Roles, err)
+		}
+	}
+	for _, other := range []*proto.JobSpec{spec("pytorch", "worker", 2), spec("tensorflow", "ps", 1, "worker", 2)} {
+		if err := runtime.Complete(other); err != nil || other.Roles[len(other.Roles)-1].SavesTogether {
+			t.Errorf("%s: %v, %v", other.Framework, other.Roles, err)
+		}
+	}
+	mirrored := spec("tensorflow", "worker", 2)
+	if err := runtime.Complete(mirrored); err != nil || !mirrored.Roles[0].SavesTogether {
+		t.Errorf("%v, %v", mirrored.Roles, err)
 	}
 }

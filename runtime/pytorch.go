@@ -96,6 +96,11 @@ func torchEnv(m Member) map[string]string {
 // is_host decides who serves the store of the rendezvous c10d. Otherwise torchrun
 // compares the host in --rdzv-endpoint with gethostname, which no task's name equals
 // (_matches_machine_hostname in torch/distributed/elastic/rendezvous/utils.py).
+//
+// TORCH_DISABLE_SHARE_RDZV_TCP_STORE has the processes of each round of c10d meet in a store
+// of their own. Otherwise those that torchrun starts again find addresses of the round before
+// in the store of its agents (next_rendezvous in
+// torch/distributed/elastic/rendezvous/dynamic_rendezvous.py), and wait for ever.
 func torchrunEnv(m Member) map[string]string {
 	local := m.Task.Name
 	if m.Forwarded { // peers come on ports that torchrun chooses
@@ -110,6 +115,8 @@ func torchrunEnv(m Member) map[string]string {
 		"PET_LOCAL_ADDR":     local,
 		"PET_RDZV_ID":        m.Job,
 		"PET_RDZV_CONF":      "is_host=" + strconv.FormatBool(m.Node == 0),
+
+		"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
 	}
 }
 

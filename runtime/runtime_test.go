@@ -384,7 +384,7 @@ func TestRanks(t *testing.T) {
 		}},
 		{"pytorch", "worker-0", map[string]string{
 			"PET_NNODES": "3", "PET_NODE_RANK": "1", "PET_NPROC_PER_NODE": "1", "PET_MASTER_ADDR": "boss-0", "PET_MASTER_PORT": "20001",
-			"PET_LOCAL_ADDR": "worker-0", "PET_RDZV_ID": "job-7", "PET_RDZV_CONF": "is_host=false",
+			"PET_LOCAL_ADDR": "worker-0", "PET_RDZV_ID": "job-7", "PET_RDZV_CONF": "is_host=false", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
 		}},
 		{"pytorch", "boss-0", map[string]string{"PET_NODE_RANK": "0", "PET_RDZV_CONF": "is_host=true"}},
 		{"pytorch", "boss-0", map[string]string{"RANK": "0"}},

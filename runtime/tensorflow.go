@@ -18,16 +18,19 @@ var tensorflow = Framework{
 		Flag: "--tf1", For: "scripts of TensorFlow 1",
 		Given: func(spec *proto.JobSpec) bool { return spec.Tf1 },
 	}},
-	Imports:     []string{"tensorflow"},
-	Observers:   observers,
-	Rules:       tensorflowRules,
-	Check:       checkTensorFlow,
-	Defaults:    python,
-	Env:         tensorflowEnv,
-	TensorBoard: showsTensorBoard,
-	Shim:        tensorflowShim,
-	Elastic:     true, // without parameter servers; workers with them come and go one by one
-	Warm:        "tensorflow",
+	Imports:   []string{"tensorflow"},
+	Observers: observers,
+	Rules:     tensorflowRules,
+	// The runtime of MultiWorkerMirroredStrategy's ranks has a preemption notifier, as
+	// JAX's has (tensorflow/core/distributed_runtime/preemption).
+	SavesTogether: func(*proto.JobSpec) bool { return true },
+	Check:         checkTensorFlow,
+	Defaults:      python,
+	Env:           tensorflowEnv,
+	TensorBoard:   showsTensorBoard,
+	Shim:          tensorflowShim,
+	Elastic:       true, // without parameter servers; workers with them come and go one by one
+	Warm:          "tensorflow",
 	Failures: Failures{
 		// _RecoverableSession (monitored_session.py) takes the first two as a lost
 		// peer; a cancelled step is what the others of a broken session see.

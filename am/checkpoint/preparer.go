@@ -144,6 +144,7 @@ func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, all
 	if len(others) > 0 {
 		done = append(done, "another job writes here too, and what it may not have completed is left alone: "+strings.Join(others, ", "))
 	}
+	done = append(done, p.describeNested(report.Nested)...)
 	if err != nil {
 		return done, err
 	}

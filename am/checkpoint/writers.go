@@ -3,6 +3,8 @@ package checkpoint
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +50,23 @@ func (p *Preparer) otherJobs(ctx context.Context, store store.Store) (jobs []str
 		err = writers.FenceJobs(ctx, store, lost, proto.WritersJob)
 	}
 	return alive, notes, err
+}
+
+// describeNested says which directories in a store are left alone because other jobs write
+// to them, by their writers.
+func (p *Preparer) describeNested(nested map[string][]string) (notes []string) {
+	for _, dir := range slices.Sorted(maps.Keys(nested)) {
+		var jobs []string
+		for _, w := range nested[dir] {
+			if job := proto.WritersJob(w); job != p.cfg.Job && !slices.Contains(jobs, job) {
+				jobs = append(jobs, job)
+			}
+		}
+		if len(jobs) > 0 {
+			notes = append(notes, fmt.Sprintf("another job writes to %s, and what it may not have completed there is left alone: %s", dir, strings.Join(jobs, ", ")))
+		}
+	}
+	return notes
 }
 
 func (p *Preparer) lastAlive(store store.Store, job string) time.Time {

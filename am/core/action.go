@@ -59,8 +59,7 @@ type Stop struct {
 // EndLingering lets the lingering process of an attempt end; TaskExited follows.
 type EndLingering struct{ Container string }
 
-// Vacate ends the attempt of a task that moves, as Stop does, and gives it Grace to save
-// its state.
+// Vacate ends an attempt as Stop does, with Grace between SIGTERM and SIGKILL.
 type Vacate struct {
 	Container string
 	Grace     time.Duration

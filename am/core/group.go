@@ -231,7 +231,7 @@ func (j *Job) growGroup() {
 	t := j.joining()[0]
 	j.grown = j.now
 	j.noteFault(t, FaultLost, 0) // how the others end now is nobody's failure
-	j.restart(t, "joins", 0, (*task).together)
+	j.restart(t, "joins", graceOf(0), (*task).together)
 }
 
 // growDue is when parked tasks are to join; zero: not before something else happens.

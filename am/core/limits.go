@@ -55,6 +55,9 @@ type Limits struct {
 	// at the job's end, to start again together, or because a move cannot wait; less
 	// than zero: none. Leave is what agents get to save logs and unmount.
 	Stop, Leave time.Duration
+	// Abandon is what takes the place of Stop, if it is less, for ranks that save together
+	// when one of them was lost.
+	Abandon time.Duration
 	// Prewarm is how long a stand-in may prewarm after its agent has connected, while
 	// its task runs on; 0: there is nothing to prewarm.
 	Prewarm time.Duration
@@ -109,6 +112,7 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Lease, DefaultLease)
 	d(&l.LeaseExpiry, proto.LeaseExpiry(l.Lease))
 	d(&l.Leave, 10*time.Second)
+	d(&l.Abandon, 500*time.Millisecond)
 	d(&l.Window, time.Hour)
 	d(&l.PeerWindow, time.Minute)
 	d(&l.Settle, time.Second)

@@ -30,14 +30,13 @@ func (j *Job) lost(t *task, c Cause) {
 	j.emit(Record{Task: t.name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
 		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.run.number, 0), c, t.loss.why)})
 	if t.together() && t.run.number >= 0 && !j.isParked(t) {
-		j.restart(t, "was lost", 0, (*task).together)
+		j.restart(t, "was lost", j.afterLoss, (*task).together)
 	}
 }
 
 // restart begins a new generation: the tasks that are to be in it are stopped where
-// they are and start again once all are ready. With grace, who is stopped has that to
-// save.
-func (j *Job) restart(cause *task, why string, grace time.Duration, in func(*task) bool) {
+// they are and start again once all are ready. grace is what each has to end, as in halt.
+func (j *Job) restart(cause *task, why string, grace func(*task) time.Duration, in func(*task) bool) {
 	if j.phase != assembling {
 		j.generation++
 		j.beginAssembling()
@@ -50,13 +49,27 @@ func (j *Job) restart(cause *task, why string, grace time.Duration, in func(*tas
 		switch t.state {
 		case running, lingering:
 			t.loss.why = CauseRestartedAll.String()
-			j.halt(t, StopTogether, CauseUnknown, grace)
+			j.halt(t, StopTogether, CauseUnknown, grace(t))
 		case succeeded:
 			if t.together() { // otherwise its work is done
 				j.restartSucceeded(t)
 			}
 		}
 	}
+}
+
+// graceOf returns a grace that is the same for all tasks.
+func graceOf(grace time.Duration) func(*task) time.Duration {
+	return func(*task) time.Duration { return grace }
+}
+
+// afterLoss is the grace of a task with which another has worked that was lost. Who could
+// only save together with that has nothing to wait for.
+func (j *Job) afterLoss(t *task) time.Duration {
+	if t.role.SavesTogether && j.limits.Abandon < j.limits.Stop {
+		return j.limits.Abandon
+	}
+	return 0
 }
 
 // restartSucceeded has a task that succeeded start again with the others.

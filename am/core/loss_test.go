@@ -70,3 +70,35 @@ func TestCausesAreNamed(t *testing.T) {
 		seen[s] = true
 	}
 }
+
+// TestRanksThatSaveTogether: ranks that SIGTERM does not end, as they would agree on a step
+// to save at, do not get the time for that once one of them is lost, and do when all are
+// there.
+func TestRanksThatSaveTogether(t *testing.T) {
+	roles := ranks(3)
+	roles[0].SavesTogether = true
+	p := playWith(t, roles, 3, 0, core.Limits{Stop: 8 * time.Second})
+	p.step(core.Begin{})
+	p.exit("worker-1", core.TaskExited{Signal: 9})
+	for _, want := range []string{"core.Vacate{Container:c1 Grace:500ms}", "core.Vacate{Container:c3 Grace:500ms}"} {
+		if !strings.Contains(p.log.String(), want) {
+			t.Errorf("no %s\n%s", want, p.log.String())
+		}
+	}
+	p.wait(time.Minute)
+	mark := p.log.Len()
+	p.step(core.PreemptionWarned{Containers: []string{"c1"}, Strict: true, Within: 40 * time.Second})
+	p.wait(30 * time.Second)
+	for _, want := range []string{"core.Vacate{Container:c1 Grace:10s}", "core.Vacate{Container:c2 Grace:10s}"} {
+		if !strings.Contains(p.since(mark), want) {
+			t.Errorf("before a container is given back: no %s\n%s", want, p.since(mark))
+		}
+	}
+
+	p = playWith(t, roles, 3, 0, core.Limits{Stop: -1})
+	p.step(core.Begin{})
+	p.exit("worker-1", core.TaskExited{Signal: 9})
+	if strings.Contains(p.log.String(), "Vacate") {
+		t.Errorf("they get longer than all do\n%s", p.log.String())
+	}
+}

@@ -298,7 +298,7 @@ func (j *Job) leaveContainer(t *task, c Cause, grace time.Duration) {
 	case t.state.active():
 		j.halt(t, StopToLeave, c, grace)
 		if t.together() { // what they save, they may have to save together
-			j.restart(t, "has to leave its container", grace, (*task).together)
+			j.restart(t, "has to leave its container", graceOf(grace), (*task).together)
 		}
 	default:
 		j.depart(t, c)

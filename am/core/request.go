@@ -27,7 +27,7 @@ func (j *Job) restartRequested(e RestartRequested) {
 	j.record(t, KindNote, "%s asks for its restart; attempt %d is stopped", by, t.run.number)
 	j.halt(t, StopRequested, CauseUnknown, 0)
 	if t.together() {
-		j.restart(t, "is to be restarted", 0, (*task).together)
+		j.restart(t, "is to be restarted", graceOf(0), (*task).together)
 	}
 }
 

@@ -356,6 +356,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 			r.Min = 1 + s.r.Int32N(r.Count)
 		}
 		s.makeElastic(r)
+		r.SavesTogether = s.together(r.Name) && n%2 == 0
 		s.planScaling(r)
 		if r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			for i := range int(r.Count) {

@@ -203,7 +203,7 @@ func (j *Job) escalate(t *task, silent time.Duration) {
 	j.halt(t, StopStalled, CauseUnknown, 0)
 	j.pace.Tried++
 	if j.pace.Tried == stallTries {
-		j.restart(t, "was lost", 0, func(*task) bool { return true })
+		j.restart(t, "was lost", graceOf(0), func(*task) bool { return true })
 	}
 }
 

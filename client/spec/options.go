@@ -249,7 +249,7 @@ var roleOptions = []option[proto.RoleSpec]{
 		kind: func(r *proto.RoleSpec) kind { return boolean(&r.Spread) },
 	}, {
 		name: "processes", group: groupRoles, help: "processes of a task (pytorch: default one a GPU)",
-		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch` and `xgboost` one for each GPU, else 1",
+		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch`, `horovod` and `xgboost` one for each GPU, else 1",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Processes, 0, maxCount) },
 	}, {
 		name: "finish", group: groupRoles, help: "how long evaluators may outlast the job (default 5m)",

@@ -62,7 +62,7 @@ image-privileged: true
 history-url: https://history/jobs
 notify: https://hooks/in?token=x
 `)
-	write(t, filepath.Join(dir, "local.yaml"), `{local: true, roles: {worker: 1}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m}`)
+	write(t, filepath.Join(dir, "local.yaml"), `{local: true, framework: jax, roles: {worker: 2}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m}`)
 	write(t, filepath.Join(dir, "replicas.yaml"), `{local: true, roles: {replica: 2..4}, command: "true"}`)
 	printed := &proto.JobSpec{} // with all that they have
 	for _, name := range []string{"job.yaml", "local.yaml", "replicas.yaml"} {
@@ -105,6 +105,11 @@ notify: https://hooks/in?token=x
 	worker := role(t, printed, "worker")
 	pb.Merge(worker, role(t, printed, "evaluator"))  // which alone has finish
 	pb.Merge(worker, role(t, printed, "lighthouse")) // which alone coordinates
+	for _, r := range printed.Roles {
+		if r.SavesTogether {
+			pb.Merge(worker, r)
+		}
+	}
 	for _, m := range []pb.Message{printed, worker, printed.Checkpoints[1]} {
 		fields := m.ProtoReflect().Descriptor().Fields()
 		for i := range fields.Len() {

@@ -107,7 +107,8 @@ func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec, notify No
 	if err != nil {
 		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
 	}
-	return checkExclusive(ctx, s, c, jobs.LocalEnded, notify)
+	open := func(ctx context.Context, uri string) (store.Store, error) { return store.OpenExisting(ctx, uri, nil) }
+	return checkExclusive(ctx, s, c, open, jobs.LocalEnded, notify)
 }
 
 // startMaster starts the application master of a local job. The returned channel is

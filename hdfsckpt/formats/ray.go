@@ -40,7 +40,7 @@ func (ray) Traits() format.Traits {
 }
 
 func (ray) Owner(file string) (format.Owner, bool) {
-	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
+	for dir := path.Dir(file); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if rayDir.MatchString(path.Base(dir)) {
 			return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, true
 		}

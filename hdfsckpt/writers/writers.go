@@ -39,20 +39,26 @@ func Dir(writer string) string { return path.Join(writingDir, url.PathEscape(wri
 // List lists those that have begun to write, have not ended in order, and
 // are not fenced off.
 func List(ctx context.Context, s store.Store) ([]string, error) {
-	entries, err := s.List(ctx, writingDir)
+	writers, err := listBelow(ctx, s, ".")
 	if store.Vanished(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the writers of the checkpoint store %s: %w", s.URI(), err)
 	}
+	return writers, nil
+}
+
+// listBelow is List for the store in a directory of s.
+func listBelow(ctx context.Context, s store.Store, dir string) ([]string, error) {
+	entries, err := s.List(ctx, path.Join(dir, writingDir))
 	var writers []string
 	for _, e := range entries {
 		if name, err := url.PathUnescape(e.Name); err == nil && e.IsDir() {
 			writers = append(writers, name)
 		}
 	}
-	return writers, nil
+	return writers, err
 }
 
 // Fence makes it impossible for a writer to complete a file from now on: what

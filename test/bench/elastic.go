@@ -21,19 +21,21 @@ import (
 //go:embed elastic.py
 var elasticScript string
 
-// quick are torchelastic's settings with which it notices the loss of an agent, and goes on
-// without it, as soon as is sensible.
+// quickTorchrun is torchelastic with the settings quick, by which it notices the loss of an
+// agent, and goes on without it, as soon as is sensible.
+const quickTorchrun = "torchrun, quickest settings"
+
 const quick = "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=2"
 
 // elastic compares what it costs four ranks of PyTorch to lose one, and to get one more,
 // with torchelastic's own launcher on the same machine: two processes each, the agent and
 // the rank, are killed; a rank joins by yarn-submit scale, and by another torchrun.
 func (b *bench) elastic(ctx context.Context) error {
-	python, err := pyenv.Torch(ctx)
+	python, err := pyenv.Torch22.Make(ctx)
 	if err != nil {
 		return err
 	}
-	names := []string{"yarn-submit", "torchrun", "torchrun, " + quick}
+	names := []string{"yarn-submit", "torchrun", quickTorchrun}
 	lost, grown := map[string]series{}, map[string]series{}
 	for range b.Pairs {
 		for _, name := range names {
@@ -85,7 +87,10 @@ func (b *bench) elasticRun(ctx context.Context, python, name string) (lost, grow
 	start := b.startRanks
 	if name != "yarn-submit" {
 		start = func(ctx context.Context, python, dir, marks string) (ranks, error) {
-			_, settings, _ := strings.Cut(name, ", ")
+			settings := ""
+			if name == quickTorchrun {
+				settings = quick
+			}
 			return startTorchrun(ctx, python, dir, marks, settings)
 		}
 	}
@@ -93,7 +98,12 @@ func (b *bench) elasticRun(ctx context.Context, python, name string) (lost, grow
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, r.stop(context.WithoutCancel(ctx))) }()
+	defer func() {
+		if text, missing := os.ReadFile(filepath.Join(dir, "torchrun.log")); err != nil && missing == nil {
+			err = fmt.Errorf("%w; the end of what torchrun wrote:\n%s", err, text[max(0, len(text)-2000):])
+		}
+		err = errors.Join(err, r.stop(context.WithoutCancel(ctx)))
+	}()
 	if _, err := stepMarked(ctx, marks, time.Time{}, 4); err != nil {
 		return 0, 0, err
 	}
@@ -198,10 +208,10 @@ func startTorchrun(ctx context.Context, python, dir, marks, settings string) (ra
 		return nil, err
 	}
 	r := &torchruns{command: func(ctx context.Context) *exec.Cmd {
-		args := []string{"-m", "torch.distributed.run", "--nnodes=3:4", "--nproc-per-node=1", "--max-restarts=100",
-			"--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint, "--rdzv-id=bench"}
+		args := []string{"-m", "torch.distributed.run", "--nnodes=3:4", "--nproc_per_node=1", "--max_restarts=100",
+			"--rdzv_backend=c10d", "--rdzv_endpoint=" + endpoint, "--rdzv_id=bench"}
 		if settings != "" {
-			args = append(args, "--rdzv-conf="+settings)
+			args = append(args, "--rdzv_conf="+settings)
 		}
 		cmd := exec.CommandContext(ctx, python, append(args, "elastic.py")...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "MARKS="+marks)
@@ -218,7 +228,12 @@ func startTorchrun(ctx context.Context, python, dir, marks, settings string) (ra
 
 func (r *torchruns) add(ctx context.Context) error {
 	cmd := r.command(ctx)
-	if err := cmd.Start(); err != nil {
+	output, err := os.OpenFile(filepath.Join(cmd.Dir, "torchrun.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = output, output
+	if err := errors.Join(cmd.Start(), output.Close()); err != nil {
 		return err
 	}
 	r.started = append(r.started, cmd)

@@ -156,17 +156,17 @@ func (j *job) began(s *proto.JobStatus, name string) (world int, step int64) {
 }
 
 // TestLongElasticRanksLoseANode: ranks go on without one whose node is lost before its lease
-// has expired.
+// has expired, also where torchrun is told the number of its nodes by the environment.
 func TestLongElasticRanksLoseANode(t *testing.T) {
 	daemons.enter(t)
 	c := testcluster.ForTest(t, testcluster.Options{})
 	w := where{c}
-	python, err := pyenv.Torch(t.Context())
+	python, err := pyenv.NewestTorch(t.Context())
 	must(t, err)
 	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
 	must(t, err)
 	j := w.start(t, "", "--framework", "pytorch", "--worker", "2..3", "--worker-spread", "--worker-memory", "1g",
-		"--checkpoint", "./train_logs="+c.HDFS()+"/tests/"+t.Name(), "--files", script, "--", python, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
+		"--checkpoint", "./train_logs="+c.HDFS()+"/tests/"+t.Name(), "--files", script, "--", filepath.Join(filepath.Dir(python), "torchrun"), "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
 	j.store = c.HDFS() + "/tests/" + t.Name()
 	defer func() {
 		if t.Failed() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/am/core"
 	"holdfast/proto"
@@ -71,7 +72,7 @@ func TestSeveralRanksATask(t *testing.T) {
 			"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "200")
 		j.store = store
 		before := j.untilCheckpoint(long, 40)
-		j.killRank("worker-1", 1)
+		j.killRank("worker-1", 1, "200")
 		s := j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
 		if s.Generation != 1 || task(s, "worker-0").Attempt != 1 || task(s, "worker-0").Failures != 0 || task(s, "worker-1").Failures != 1 {
 			t.Errorf("not all began once more, at the expense of worker-1 alone: %v", s.Tasks)
@@ -102,10 +103,41 @@ func TestSeveralRanksATask(t *testing.T) {
 	})
 }
 
-// killRank ends one of a task's processes.
-func (j *job) killRank(task string, local int) {
+// TestLongTorchrunRestartsItsProcesses: where one of them is killed, torchrun starts those
+// of all nodes again, in the attempts that run, each time anew.
+func TestLongTorchrunRestartsItsProcesses(t *testing.T) {
+	training.enter(t)
+	python, err := pyenv.NewestTorch(t.Context())
+	must(t, err)
+	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
+	must(t, err)
+	c := hadoop(t)
+	j := where{c}.start(t, "", "--worker", "2", "--worker-processes", "2", "--worker-memory", "1600m", "--no-warm", "--env", "OMP_NUM_THREADS=1",
+		"--checkpoint", "./train_logs="+c.HDFS()+"/tests/"+t.Name(), "--files", script, "--",
+		filepath.Join(filepath.Dir(python), "torchrun"), "--rdzv-backend=c10d", "--rdzv-endpoint={master_addr}:{master_port}", "--max-restarts=9", "train.py", "--steps", "1000000")
+	j.store = c.HDFS() + "/tests/" + t.Name()
+	begun := func() int { return strings.Count(j.logs("worker-0"), " begins at step ") }
+	j.untilCheckpoint(long, 20)
+	for range 4 {
+		n, at := begun(), time.Now()
+		j.killRank("worker-1", 1, "1000000")
+		j.until(long, "all processes to begin again", func(*proto.JobStatus) bool { return begun() == n+2 })
+		j.goesOn()
+		t.Logf("a process was killed, and the next checkpoint is complete after %s", time.Since(at).Round(100*time.Millisecond))
+	}
+	s := j.status()
+	if s.Generation != 0 || task(s, "worker-0").Attempt != 0 || task(s, "worker-1").Attempt != 0 {
+		t.Errorf("it was not torchrun that started them again: %v", s.Tasks)
+	}
+	if _, errs, code := j.w.call(t.Context(), "", "kill", j.id); code != 0 {
+		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+}
+
+// killRank ends one of a task's processes, which runs for so many steps.
+func (j *job) killRank(task string, local int, steps string) {
 	j.t.Helper()
-	for _, pid := range j.processes("train.py\x00--steps\x00200\x00") {
+	for _, pid := range j.processes("train.py\x00--steps\x00" + steps + "\x00") {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err != nil || !bytes.Contains(environ, []byte("\x00HOLDFAST_TASK="+task+"\x00")) || !bytes.Contains(environ, fmt.Appendf(nil, "\x00LOCAL_RANK=%d\x00", local)) {
 			continue

@@ -236,10 +236,13 @@ done`, strings.Join(paths, " "))
 }
 
 // TestTwoJobsOnOneDirectory: each would take the other's unfinished saves for what a
-// lost task has left, so the second is refused, unless it is told to share.
+// lost task has left, so the second is refused, also above and below the first one's
+// directory, unless it is told to share.
 func TestTwoJobsOnOneDirectory(t *testing.T) {
 	plain.enter(t)
 	places(t, func(t *testing.T, w where, store string) {
+		above := store
+		store += "/a"
 		args := []string{"--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs=" + store}
 		j := w.start(t, "", append(args, "--", "sh", "-c", "echo x > logs/a && echo written; sleep 600")...)
 		j.store = store
@@ -248,8 +251,11 @@ func TestTwoJobsOnOneDirectory(t *testing.T) {
 		if w.cluster == nil {
 			second = append(second, "--local")
 		}
-		if out, errs, code := w.call(t.Context(), "", append(second, "--", "true")...); code != 2 || !strings.Contains(errs, j.id) || !strings.Contains(errs, "share=true") {
-			t.Errorf("a second job on the directory ended with %d:\n%s%s", code, out, errs)
+		for _, uri := range []string{store, above, store + "/b/c"} {
+			second[len(args)] = "./logs=" + uri
+			if out, errs, code := w.call(t.Context(), "", append(second, "--", "true")...); code != 2 || !strings.Contains(errs, j.id) || !strings.Contains(errs, "share=true") {
+				t.Errorf("a second job on %s ended with %d:\n%s%s", uri, code, out, errs)
+			}
 		}
 		second = append([]string{"run", "--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs=" + store + ",share=true"}, second[len(args)+1:]...)
 		if out, errs, code := w.call(t.Context(), "", append(second, "--", "cat", "logs/a")...); code != 0 {

@@ -16,12 +16,16 @@ var allSlices = []slice{
 	}},
 	{name: "programs-torch", tests: []tests{
 		{"test/programs", []string{"TestLongTorchPrograms"}},
+		{"test/e2e", []string{"TestLongTorchrunRestartsItsProcesses", "TestLongElasticRanksLoseANode"}},
 	}},
 	{name: "programs-tensorflow", tests: []tests{
 		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongJAXPrograms", "TestLongBoostingPrograms"}},
 	}},
 	{name: "programs-versions", tests: []tests{
 		{"test/programs", []string{"TestLongTensorFlowVersions", "TestLongRayPrograms", "TestLongTorchFTPrograms"}},
+	}},
+	{name: "programs-horovod", tests: []tests{
+		{"test/programs", []string{"TestLongHorovodPrograms"}},
 	}},
 	{name: "faults-tasks", tests: []tests{
 		{"test/faults", []string{"TestLongTasksAreLost", "TestLongMastersAreLost"}},
@@ -43,7 +47,7 @@ var allSlices = []slice{
 		{"test/e2e", []string{"TestLongTensorFlowAtProtections"}},
 	}},
 	{name: "yarn", tests: []tests{
-		{"test/e2e", []string{"TestLongElasticParameterServers", "TestLongElasticRanksLoseANode", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
+		{"test/e2e", []string{"TestLongElasticParameterServers", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
 		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
 	}},
 	{name: "rules-bytes", tests: []tests{

@@ -21,6 +21,13 @@ var recoveryRules = []rule{
 		pkg:     "runtime", test: "TestPython",
 	},
 	{
+		promise: "ranks that cannot save together any longer are not waited for",
+		file:    "am/core/loss.go",
+		old:     `t.role.SavesTogether && j.limits.Abandon`,
+		new:     `false && j.limits.Abandon`,
+		pkg:     "am/core", test: "TestRanksThatSaveTogether",
+	},
+	{
 		promise: "a group goes on without what the scheduler took",
 		file:    "am/core/group.go",
 		old:     `t.loss.cause != CausePreempted && j.waiting`,
@@ -467,7 +474,7 @@ var recoveryRules = []rule{
 		promise: "where one rank is to be preempted, all are told together, and can save together",
 		file:    "am/core/moving.go",
 		old: `		if t.together() { // what they save, they may have to save together
-			j.restart(t, "has to leave its container", grace, (*task).together)
+			j.restart(t, "has to leave its container", graceOf(grace), (*task).together)
 		}
 `,
 		new: ``,

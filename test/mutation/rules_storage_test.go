@@ -428,9 +428,30 @@ var storageRules = []rule{
 	{
 		promise: "a second job on a checkpoint directory is refused, and told which the first is",
 		file:    "client/submit/exclusive.go",
-		old:     `if len(living) > 0 && !c.Share {`,
-		new:     `if len(living) > 0 && false {`,
+		old:     `	case len(living) > 0:`,
+		new:     `	case len(living) > 0 && false:`,
 		pkg:     "cmd/yarn-submit", test: "TestTornAndLost/silently,_20",
+	},
+	{
+		promise: "a second job above or below the first one's checkpoint directory is refused, too",
+		file:    "client/submit/exclusive.go",
+		old:     `	for _, uri := range near {`,
+		new:     `	for _, uri := range near[:0] {`,
+		pkg:     "test/e2e", test: "TestTwoJobsOnOneDirectory/local",
+	},
+	{
+		promise: "what another job may not have completed in a checkpoint directory below is left alone",
+		file:    "hdfsckpt/repair.go",
+		old:     `if _, is := r.Nested[name]; is {`,
+		new:     `if _, is := r.Nested[name]; is && false {`,
+		pkg:     "hdfsckpt", test: "TestAnotherStoreWithin/local",
+	},
+	{
+		promise: "what another job is writing in a checkpoint directory below can be completed",
+		file:    "hdfsckpt/temporaries.go",
+		old:     `if dir != "." && slices`,
+		new:     `if dir == "" && slices`,
+		pkg:     "hdfsckpt", test: "TestAnotherStoreWithin/local",
 	},
 	{
 		promise: "a job that was lost silently does not count as another one for ever",
@@ -455,8 +476,8 @@ var storageRules = []rule{
 	{
 		promise: "a job that is told to share its checkpoint directory may use one that another job writes to",
 		file:    "client/submit/exclusive.go",
-		old:     `len(living) > 0 && !c.Share {`,
-		new:     `len(living) > 0 {`,
+		old:     `	case c.Share:`,
+		new:     `	case c.Share && false:`,
 		pkg:     "test/e2e", test: "TestTwoJobsOnOneDirectory/local",
 	},
 }

@@ -2,15 +2,8 @@ package programs
 
 import "holdfast/test/pyenv"
 
-// What the programs run on, besides pyenv's own. Those of PyPI's wheels that bring
-// CUDA are not used for it: nothing here has a GPU.
+// What the programs run on, besides pyenv's own.
 var (
-	torchNew = pyenv.Environment{Requirements: []string{
-		"torch==2.15.0", "lightning==2.6.6", "transformers==5.24.0", "accelerate==1.15.0", "deepspeed==0.19.8", "numpy==2.4.6", "torchft==0.2.0",
-	}}
-
-	torch22 = pyenv.Environment{Python: "3.11", Requirements: []string{"torch==2.2.2", "numpy==1.26.4"}}
-
 	tfKeras = pyenv.Environment{Requirements: []string{"tensorflow-cpu==2.21.0", "tf-keras==2.21.0", "numpy==2.4.6"}}
 	tf215   = pyenv.Environment{Python: "3.11", Requirements: []string{"tensorflow-cpu==2.15.1"}}
 	tf211   = pyenv.Environment{Python: "3.10", Requirements: []string{"tensorflow-cpu==2.11.1", "numpy==1.24.4"}}

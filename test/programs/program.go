@@ -48,6 +48,7 @@ var step = regexp.MustCompile(`\bstep (\d+) loss`)
 // Families are the programs, by the name of what they have in common.
 var Families = map[string][]Program{
 	"boosting":            boostingPrograms,
+	"horovod":             horovodPrograms,
 	"jax":                 jaxPrograms,
 	"ray":                 rayPrograms,
 	"tensorflow-versions": tensorflowVersions,

@@ -16,23 +16,21 @@ var inSteps = []string{"--steps", "300", "--save_steps", "20", "--step_secs", "0
 // bar is what Hugging Face's Trainer shows, but for its beginning at 0.
 var bar = regexp.MustCompile(`\b([1-9]\d*)/300 \[`)
 
-func torchNewest(ctx context.Context) (string, error) { return torchNew.Make(ctx) }
-
 // ranks is a program of two ranks that saves to ./train_logs and says "step 12".
 func ranks(name, script, format, victim string, packages []string, command ...string) Program {
 	return Program{
-		Name: name, Packages: packages, Python: torchNewest, Files: []string{script}, Flags: twoRanks,
+		Name: name, Packages: packages, Python: pyenv.NewestTorch, Files: []string{script}, Flags: twoRanks,
 		Command: command, Path: "./train_logs", Format: format, Step: step, Victim: victim,
 	}
 }
 
 var torchPrograms = []Program{
-	ddp("pytorch-ddp", torchNewest, "bin/torchrun"),
+	ddp("pytorch-ddp", pyenv.NewestTorch, "bin/torchrun"),
 	ranks("accelerate", "accelerate/train_accelerate.py", "torch", "worker-1", []string{"accelerate", "torch"},
 		append([]string{"bin/accelerate", "launch", "--cpu", "train_accelerate.py"}, inSteps...)...),
 	ranks("deepspeed", "deepspeed/train_deepspeed.py", "deepspeed", "worker-1", []string{"deepspeed", "torch"},
 		append([]string{"python", "train_deepspeed.py"}, inSteps...)...),
-	ddp("pytorch-ddp-2.2", torch22.Make, "bin/torchrun"),
+	ddp("pytorch-ddp-2.2", pyenv.Torch22.Make, "bin/torchrun"),
 	ddp("pytorch-ddp-1.13", pyenv.Torch, "python", "-m", "torch.distributed.run", "--tee", "1", "--redirects", "1"),
 	trainer(ranks("huggingface-trainer", "huggingface-trainer/train_trainer.py", "huggingface", "worker-1", []string{"transformers", "torch"},
 		append([]string{"bin/torchrun", "train_trainer.py"}, inSteps...)...)),

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"holdfast/test/testcluster/cached"
@@ -29,11 +30,22 @@ func Torch(ctx context.Context) (python string, err error) {
 	if python == "" {
 		python = "/usr/bin/python3"
 	}
-	if out, err := run(ctx, python, "-c", "import torch.distributed"); err != nil {
+	if out, err := run(ctx, nil, python, "-c", "import torch.distributed"); err != nil {
 		return "", fmt.Errorf("%s has no PyTorch: %w (on Debian: apt-get install python3-torch; TORCH_PYTHON names another Python)\n%s", python, err, out)
 	}
 	return python, nil
 }
+
+var newestTorch = Environment{Requirements: []string{
+	"torch==2.15.0", "lightning==2.6.6", "transformers==5.24.0", "accelerate==1.15.0", "deepspeed==0.19.8", "numpy==2.4.6", "torchft==0.2.0",
+}}
+
+// NewestTorch returns a Python interpreter that has PyTorch from PyPI, and what builds on
+// it. CUDA comes along and is not used. Its environment takes 6 GB.
+func NewestTorch(ctx context.Context) (python string, err error) { return newestTorch.Make(ctx) }
+
+// Torch22 has PyTorch 2.2, with a launcher that works: that of Debian's 1.13 does not.
+var Torch22 = Environment{Python: "3.11", Requirements: []string{"torch==2.2.2", "numpy==1.26.4"}}
 
 var jax = Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6"}}
 
@@ -55,6 +67,22 @@ var mxnet = Environment{Python: "3.8", Requirements: []string{"mxnet==1.9.1", "n
 // MXNet returns a Python interpreter that has MXNet.
 func MXNet(ctx context.Context) (python string, err error) { return mxnet.Make(ctx) }
 
+// horovod is built from its sources, which takes minutes: PyPI has no wheel of it.
+// PyTorch is the newest with which it compiles, as later ones want C++17.
+var horovod = Environment{
+	Python:       "3.11",
+	Requirements: []string{"torch==2.0.1", "numpy==1.26.4", "setuptools==69.5.1", "wheel==0.43.0", "packaging==24.0", "cloudpickle==3.0.0", "psutil==5.9.8", "pyyaml==6.0.1", "cffi==2.1.1"},
+	Built:        []string{"horovod==0.28.1"},
+	BuildEnv: []string{
+		"HOROVOD_WITH_PYTORCH=1", "HOROVOD_WITHOUT_TENSORFLOW=1", "HOROVOD_WITHOUT_MXNET=1",
+		"HOROVOD_WITH_GLOO=1", "HOROVOD_WITHOUT_MPI=1", "HOROVOD_CPU_OPERATIONS=GLOO", "MAKEFLAGS=-j2",
+	},
+}
+
+// Horovod returns a Python interpreter that has Horovod for PyTorch. To build it there must
+// be a C++ compiler and CMake.
+func Horovod(ctx context.Context) (python string, err error) { return horovod.Make(ctx) }
+
 // skein imports distutils, which Python 3.12 and later have from setuptools only,
 // and names no versions.
 var skein = Environment{Requirements: []string{"skein==0.8.2", "setuptools==80.9.0", "grpcio==1.85.1", "protobuf==7.36.2", "cryptography==50.0.2"}}
@@ -69,6 +97,9 @@ type Environment struct {
 	// PATH. Others are looked for on the PATH and where pyenv has them.
 	Python       string
 	Requirements []string // as pip takes them, with their versions
+	// Built are requirements that are built from their sources once the others are
+	// there, with BuildEnv, NAME=VALUE, beside what the environment has.
+	Built, BuildEnv []string
 }
 
 // Make returns the environment's interpreter. It makes the environment unless there is
@@ -79,9 +110,10 @@ func (e Environment) Make(ctx context.Context) (python string, err error) {
 		return "", err
 	}
 	// The interpreter is in the digest, since an environment points to it.
-	digest := sha256.Sum256([]byte(base + "\n" + strings.Join(e.Requirements, "\n")))
+	parts := slices.Concat([]string{base}, e.Requirements, e.Built, e.BuildEnv)
+	digest := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	dir, err := cached.Dir(ctx, "venv-"+hex.EncodeToString(digest[:6]), func(ctx context.Context, dir string) error {
-		return fill(ctx, base, dir, e.Requirements)
+		return e.fill(ctx, base, dir)
 	})
 	if err != nil {
 		return "", err
@@ -116,31 +148,46 @@ func (e Environment) interpreter(ctx context.Context) (string, error) {
 	}
 	for _, c := range append(candidates, others...) {
 		// What pyenv puts on the PATH may be there and yet not run.
-		if found, err := run(ctx, c, "-c", "import sys, venv; print(sys.executable)"); err == nil {
+		if found, err := run(ctx, nil, c, "-c", "import sys, venv; print(sys.executable)"); err == nil {
 			return found, nil
 		}
 	}
 	return "", fmt.Errorf("there is no python%s with venv on the PATH, nor in %s: install it, or choose another version", e.Python, root)
 }
 
-func fill(ctx context.Context, python, dir string, requirements []string) error {
-	if out, err := run(ctx, python, "-m", "venv", dir); err != nil {
+// fill makes the environment in an empty directory.
+func (e Environment) fill(ctx context.Context, base, dir string) error {
+	if out, err := run(ctx, nil, base, "-m", "venv", dir); err != nil {
 		return fmt.Errorf("making a virtual environment in %s: %w (on Debian: apt-get install python3-venv)\n%s", dir, err, out)
 	}
-	args := append([]string{"-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"}, requirements...)
-	if out, err := run(ctx, filepath.Join(dir, "bin", "python"), args...); err != nil {
-		return fmt.Errorf("installing %s from PyPI: %w\n%s", strings.Join(requirements, ", "), err, out)
+	python := filepath.Join(dir, "bin", "python")
+	if out, err := pip(ctx, nil, python, e.Requirements); err != nil {
+		return fmt.Errorf("installing %s from PyPI: %w\n%s", strings.Join(e.Requirements, ", "), err, out)
+	}
+	if len(e.Built) == 0 {
+		return nil
+	}
+	// Isolated builds do not see what is installed here.
+	if out, err := pip(ctx, e.BuildEnv, python, e.Built, "--no-build-isolation"); err != nil {
+		return fmt.Errorf("building %s: %w (on Debian: apt-get install g++ cmake)\n%s", strings.Join(e.Built, ", "), err, out)
 	}
 	return nil
 }
 
-func run(ctx context.Context, name string, args ...string) (string, error) {
+func pip(ctx context.Context, env []string, python string, requirements []string, options ...string) (string, error) {
+	args := append([]string{"-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"}, options...)
+	return run(ctx, env, python, append(args, requirements...)...)
+}
+
+// run runs a program with env beside what this process has in its environment.
+func run(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "PYTHON") && !strings.HasPrefix(kv, "VIRTUAL_ENV=") {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }

@@ -30,6 +30,7 @@ FRAMEWORKS = {
     "xgboost": ("HOLDFAST_XGBOOST_CLUSTER",),
     "lightgbm": ("HOLDFAST_LIGHTGBM_CLUSTER",),
     "torchft": ("HOLDFAST_TORCHFT_CLUSTER",),
+    "horovod": ("HOLDFAST_HOROVOD_RENDEZVOUS",),
 }
 
 

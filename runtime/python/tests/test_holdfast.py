@@ -1,6 +1,7 @@
 """Tests of the package _holdfast that need no framework: python -m unittest. SHIM is
 where the package is, if it is not beside this directory."""
 
+import concurrent.futures
 import os
 import socket
 import subprocess
@@ -180,6 +181,66 @@ class LightGBM(unittest.TestCase):
             self.assertEqual(self.booster(given), want, given)
         self.assertEqual(self.booster("{'tree': 'data'}, 1", HOLDFAST_LIGHTGBM_CLUSTER="0"), "tree=data")
         self.assertEqual(self.booster("{'tree': 'data'}, 1", LIGHTGBM_NUM_MACHINES="1"), "tree=data")
+
+
+class Horovod(unittest.TestCase):
+    # Stands for Horovod as far as it meets: each rank tells all others its address.
+    BASICS = """
+import http.client, os, time
+def ask(method, path, body=None):
+    c = http.client.HTTPConnection(os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"]))
+    c.request(method, path, body)
+    answer = c.getresponse()
+    return answer.status, answer.read()
+class HorovodBasics:
+    def init(self, comm=None):
+        rank, size = int(os.environ["HOROVOD_RANK"]), int(os.environ["HOROVOD_SIZE"])
+        assert ask("PUT", "/global/%d" % rank, b"\\0 of %d" % rank)[0] == 200
+        for r in range(size):
+            while True:
+                status, value = ask("GET", "/global/%d" % r)
+                if status == 200:
+                    break
+                assert status == 404, status
+            print(comm, value)
+        deadline = time.time() + 3
+        while time.time() < deadline and any(ask("PUT", "/%s/%d" % (comm, rank)) and ask("GET", "/%s/%d" % (comm, r))[0] != 200 for r in range(size)):
+            pass
+        assert ask("DELETE", "/global/%d" % rank)[0] == 200
+        assert ask("GET", "/global/%d" % rank)[0] == 404
+"""
+
+    def test_the_first_rank_serves_and_all_wait(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = str(s.getsockname()[1])
+        with tempfile.TemporaryDirectory() as site:
+            package = os.path.join(site, "horovod", "common")
+            os.makedirs(package)
+            for directory in ("horovod", "horovod/common"):
+                open(os.path.join(site, directory, "__init__.py"), "w").close()
+            with open(os.path.join(package, "basics.py"), "w") as f:
+                f.write(self.BASICS)
+            script = (
+                "import os, time\n"
+                "from horovod.common.basics import HorovodBasics, ask\n"
+                "time.sleep(0.5 * (2 - int(os.environ['HOROVOD_RANK'])))\n"  # the first is the last
+                "HorovodBasics().init()\n"
+                "time.sleep(0.2)\n"
+                "HorovodBasics().init(comm='again')\n"
+                "ask('PUT', '/done/' + os.environ['HOROVOD_RANK'])\n"
+                "while os.environ['HOROVOD_RANK'] == '0' and any(ask('GET', '/done/%d' % r)[0] != 200 for r in range(3)):\n"
+                "    pass\n"  # it serves the others
+            )
+
+            def rank(n):
+                job = {"HOROVOD_RANK": str(n), "HOROVOD_SIZE": "3", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": port}
+                return run(script, site, HOLDFAST_FRAMEWORK="horovod", **job)
+
+            with concurrent.futures.ThreadPoolExecutor() as ranks:
+                for out in ranks.map(rank, range(3)):
+                    want = ["%s %r" % (comm, b"\0 of %d" % n) for comm in ("None", "again") for n in range(3)]
+                    self.assertEqual(out.split("\n"), want)
 
 
 class TensorFlow(unittest.TestCase):
