@@ -118,6 +118,8 @@ func (j *Job) agentLost(e AgentDisconnected) {
 	t := j.hosted[e.Container]
 	switch {
 	case t == nil:
+	case j.ending() && !e.Orderly: // it may be saving logs, and has time for that
+		j.emit(Check{e.Container})
 	case j.ending():
 		j.agentGone(t)
 	case t.state == succeeded:

@@ -71,6 +71,37 @@ func TestCausesAreNamed(t *testing.T) {
 	}
 }
 
+// TestAnAgentThatSavesItsLogsIsAwaited: also one whose connection breaks while the job ends,
+// for as long as agents get.
+func TestAnAgentThatSavesItsLogsIsAwaited(t *testing.T) {
+	for _, s := range []struct {
+		name string
+		do   func(p *player, c string)
+	}{
+		{"it is back", func(p *player, c string) {
+			p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
+			p.says("core.ReleaseAgent{Container:" + c)
+			p.step(core.AgentDisconnected{Container: c, Orderly: true})
+		}},
+		{"its container ends", func(p *player, c string) { p.step(core.ContainerEnded{Container: c, Exit: 0}) }},
+		{"nothing is heard of it", func(p *player, c string) { p.wait(10 * time.Second) }},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			p := trains(t, psAndWorkers(0, 1), 3)
+			p.mute["AgentDisconnected"] = true
+			c := p.hosted["worker-0"]
+			p.exit("worker-0", core.TaskExited{})
+			p.step(core.AgentDisconnected{Container: c})
+			p.wait(9 * time.Second)
+			if p.job.Finished() {
+				t.Fatalf("the container was given back under the agent:\n%s", p.log.String())
+			}
+			s.do(p, c)
+			p.state(proto.JobState_JOB_STATE_SUCCEEDED)
+		})
+	}
+}
+
 // TestRanksThatSaveTogether: ranks that SIGTERM does not end, as they would agree on a step
 // to save at, do not get the time for that once one of them is lost, and do when all are
 // there.

@@ -49,6 +49,13 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestAGroupThatGrowsDoesSoSeldom",
 	},
 	{
+		promise: "an agent that saves its logs at the job's end keeps its container, also without a connection",
+		file:    "am/core/loss.go",
+		old:     `j.ending() && !e.Orderly:`,
+		new:     `false:`,
+		pkg:     "am/core", test: "TestAnAgentThatSavesItsLogsIsAwaited",
+	},
+	{
 		promise: "the loss of a parked task concerns nobody",
 		file:    "am/core/loss.go",
 		old:     `t.run.number >= 0 && !j.isParked(t) {`,
