@@ -273,7 +273,7 @@ type JobSpec struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Queue       string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`                                                                       // YARN only; empty means the queue "default"
-	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, horovod, xgboost, lightgbm, ray, mxnet or none
+	Framework   string                 `protobuf:"bytes,3,opt,name=framework,proto3" json:"framework,omitempty"`                                                               // tensorflow, pytorch, jax, horovod, xgboost, lightgbm, ray, mxnet, torchft or none
 	User        string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`                                                                         // who submitted the job
 	Roles       []*RoleSpec            `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`                                                                       // in the order in which the user named them
 	Command     []string               `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"`                                                                   // with placeholders; overridden by RoleSpec.command
@@ -665,9 +665,11 @@ type RoleSpec struct {
 	Launcher bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
 	// SIGTERM does not end its processes: they agree on a step at which all save, and
 	// cannot once one of them is lost. Derived from the framework.
-	SavesTogether bool   `protobuf:"varint,16,opt,name=saves_together,json=savesTogether,proto3" json:"saves_together,omitempty"`
-	NodeLabel     string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
-	Spread        bool   `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                       // YARN only: no two of its tasks are on one node
+	SavesTogether bool `protobuf:"varint,16,opt,name=saves_together,json=savesTogether,proto3" json:"saves_together,omitempty"`
+	// A service that holds nothing of the model: with its loss nothing is rolled back.
+	Coordinates bool   `protobuf:"varint,17,opt,name=coordinates,proto3" json:"coordinates,omitempty"`
+	NodeLabel   string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
+	Spread      bool   `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                       // YARN only: no two of its tasks are on one node
 	// The container image in which the role's tasks run; empty means JobSpec.image.
 	Image string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
 	// Of ranks: they work in numbers that this divides; 0 and 1 allow any.
@@ -803,6 +805,13 @@ func (x *RoleSpec) GetLauncher() bool {
 func (x *RoleSpec) GetSavesTogether() bool {
 	if x != nil {
 		return x.SavesTogether
+	}
+	return false
+}
+
+func (x *RoleSpec) GetCoordinates() bool {
+	if x != nil {
+		return x.Coordinates
 	}
 	return false
 }
@@ -5462,7 +5471,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
 	"\x0e_stop_grace_msB\x12\n" +
-	"\x10_elastic_wait_ms\"\xb1\x04\n" +
+	"\x10_elastic_wait_ms\"\xd3\x04\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5480,7 +5489,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\x12\x1c\n" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
 	"\blauncher\x18\r \x01(\bR\blauncher\x12%\n" +
-	"\x0esaves_together\x18\x10 \x01(\bR\rsavesTogether\x12\x1d\n" +
+	"\x0esaves_together\x18\x10 \x01(\bR\rsavesTogether\x12 \n" +
+	"\vcoordinates\x18\x11 \x01(\bR\vcoordinates\x12\x1d\n" +
 	"\n" +
 	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x16\n" +
 	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x14\n" +

@@ -29,7 +29,7 @@
 // Every task finds these, whatever the framework:
 //
 //	HOLDFAST_FRAMEWORK      tensorflow, pytorch, jax, xgboost, lightgbm, ray,
-//	                        mxnet or none
+//	                        mxnet, torchft or none
 //	HOLDFAST_TASK           worker-1
 //	HOLDFAST_ROLE           worker
 //	HOLDFAST_INDEX          1

@@ -14,7 +14,7 @@ import (
 
 // frameworks are all that there are, in the order in which they are offered and
 // consulted. The last one is for programs of any other kind.
-var frameworks = []*Framework{&tensorflow, &pytorch, &jax, &horovod, &xgboost, &lightgbm, &ray, &mxnet, &none}
+var frameworks = []*Framework{&tensorflow, &pytorch, &torchft, &jax, &horovod, &xgboost, &lightgbm, &ray, &mxnet, &none}
 
 // Framework is what Holdfast knows about one framework. Except for Name, every
 // field may be empty.
@@ -33,6 +33,9 @@ type Framework struct {
 	Imports       []string
 	// Precedence decides whose a script is that imports several: that of the highest.
 	Precedence int
+	// StartedAs is the framework whose commands start programs of this one, too: a script
+	// that imports this one is of this one then.
+	StartedAs string
 
 	// AddRoles adds the roles that every job of the framework has.
 	AddRoles func(*proto.JobSpec)

@@ -22,6 +22,8 @@ func ImpliedFramework(spec *proto.JobSpec) (name, why string) {
 		if f.Implied != nil && f.Implied(spec) {
 			return f.Name, ""
 		}
+	}
+	for _, f := range frameworks {
 		for _, command := range commands {
 			if program := f.program(command); program != "" {
 				return f.Name, "the command runs " + program
@@ -67,6 +69,13 @@ func (f *Framework) program(command []string) string {
 // imported are modules in a script's import statements, but for those in functions and
 // the like, which it may never come to.
 var imported = regexp.MustCompile(`(?m)^(?:import[ \t]+([\w., \t]+)|from[ \t]+([\w.]+)[ \t]+import\b)`)
+
+// StartedAs reports whether programs of a framework are also started by the commands of
+// another.
+func StartedAs(framework, other string) bool {
+	f := find(framework)
+	return f != nil && f.StartedAs == other
+}
 
 // ImportedFramework returns the framework whose modules a Python script imports, and
 // why, for a person; "" if it imports those of none, or of several of one precedence.

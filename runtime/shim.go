@@ -38,6 +38,8 @@ import (
 //	HOLDFAST_XGBOOST_CLUSTER     0: xgboost.collective.init needs its arguments, and
 //	                             the script starts the tracker
 //	HOLDFAST_LIGHTGBM_CLUSTER    0: LightGBM needs its parameter machines
+//	HOLDFAST_TORCHFT_CLUSTER     0: a replica group of torchft starts its store itself,
+//	                             and its manager tells the node's own name
 //	HOLDFAST_HOROVOD_RENDEZVOUS  0: the rendezvous of Horovod is served by somebody
 //	                             else
 //	HOLDFAST_STACKS              0: SIGQUIT does not make the program write where

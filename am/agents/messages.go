@@ -44,9 +44,20 @@ func (m *Messages) Assign(a core.Assign, lease, heartbeat time.Duration, plan *p
 	return &proto.Assign{
 		Job: m.job, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
 		Checkpoints: m.spec.Checkpoints, Files: m.spec.Files,
-		LeaseMs: lease.Milliseconds(), HeartbeatIntervalMs: heartbeat.Milliseconds(), Progress: m.spec.Progress, MemoryMb: m.containerMB(t.Role),
+		LeaseMs: lease.Milliseconds(), HeartbeatIntervalMs: heartbeat.Milliseconds(), Progress: m.progress(t.Role), MemoryMb: m.containerMB(t.Role),
 		PrewarmPlan: plan, Spec: m.brief, MorePorts: int32(runtime.MorePorts(m.spec, t)),
 	}
+}
+
+// progress is the pattern of steps in the output of a role's tasks; empty for services,
+// which make none, whatever they print of those that others make.
+func (m *Messages) progress(role string) string {
+	for _, r := range m.spec.Roles {
+		if r.Name == role && r.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE {
+			return ""
+		}
+	}
+	return m.spec.Progress
 }
 
 // containerMB is the memory in MB that a role's containers have at least; 0 where nothing

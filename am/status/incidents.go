@@ -45,7 +45,7 @@ func recordIncidents(s *proto.JobStatus, totals *Totals, job *core.Job, events [
 
 // rollsBack reports whether the loss of a task loses the model's state with it.
 func rollsBack(t core.Task) bool {
-	return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL || t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
+	return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL || t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE && !t.Role.Coordinates
 }
 
 // completeParked records in the open incidents of tasks without which the job goes on

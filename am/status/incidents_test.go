@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/am/core"
 	"holdfast/proto"
 )
 
@@ -31,6 +32,25 @@ func TestWhatALossCosts(t *testing.T) {
 		recordStep(s, newTotals(nil), c.first+10, at.Add(time.Second))
 		if i.LostSteps != c.want || i.ResumedStep != c.first || i.ProgressAfterMs != 5000 {
 			t.Errorf("%s: %d steps lost, want %d; it went on with step %d after %d ms", name, i.LostSteps, c.want, i.ResumedStep, i.ProgressAfterMs)
+		}
+	}
+}
+
+// TestWhatRollsBack: the model's state goes with ranks and with parameter servers, and not
+// with a service that only coordinates.
+func TestWhatRollsBack(t *testing.T) {
+	const service = proto.CompletionRule_COMPLETION_RULE_SERVICE
+	for _, c := range []struct {
+		role *proto.RoleSpec
+		want bool
+	}{
+		{&proto.RoleSpec{Loss: proto.LossRule_LOSS_RULE_ALL}, true},
+		{&proto.RoleSpec{Completion: service}, true},
+		{&proto.RoleSpec{Completion: service, Coordinates: true}, false},
+		{&proto.RoleSpec{}, false},
+	} {
+		if got := rollsBack(core.Task{Role: c.role}); got != c.want {
+			t.Errorf("%v: %v", c.role, got)
 		}
 	}
 }

@@ -28,21 +28,38 @@ func (d *Draft) FrameworkNote(spec *proto.JobSpec) string {
 // or the scripts that they run say so.
 func (d *Draft) impliedFramework(spec *proto.JobSpec) (name, why string) {
 	name, why = runtime.ImpliedFramework(spec)
-	if name != "none" || why != "" {
-		return name, why
+	if name != "none" && why == "" {
+		return name, ""
 	}
 	for _, command := range commands(spec) {
-		// Another program may start Python: horovodrun -np 2 python train.py.
-		at := slices.IndexFunc(command, func(word string) bool { return python.MatchString(path.Base(word)) })
-		script, _ := scriptOf(command[max(at, 0):])
-		if path.Ext(script) != ".py" {
+		script := startedScript(command)
+		if script == "" {
 			continue
 		}
-		if imported, how := runtime.ImportedFramework(d.source(script)); imported != "" {
+		imported, how := runtime.ImportedFramework(d.source(script))
+		if imported != "" && (why == "" || runtime.StartedAs(imported, name)) {
 			return imported, script + " " + how
 		}
 	}
-	return name, ""
+	return name, why
+}
+
+// startedScript returns the Python script that a command runs, also where it is another
+// program that starts Python, as in horovodrun -np 2 python train.py, or a launcher, as in
+// torchrun train.py; empty if there is none.
+func startedScript(command []string) string {
+	at := slices.IndexFunc(command, func(word string) bool { return python.MatchString(path.Base(word)) })
+	if script, _ := scriptOf(command[max(at, 0):]); path.Ext(script) == ".py" {
+		return script
+	}
+	if at >= 0 && !slices.Contains(command[at:], "-m") {
+		return ""
+	}
+	i := slices.IndexFunc(command, func(word string) bool { return path.Ext(word) == ".py" })
+	if i < 0 {
+		return ""
+	}
+	return command[i]
 }
 
 // source is the beginning of a script, by the name that a command has for it, as far as it

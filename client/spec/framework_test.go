@@ -13,7 +13,7 @@ import (
 // script shows, and its user is told; one that names any keeps it.
 func TestGuessedFrameworks(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"train.py": "import torch\n", "lib/deep.py": "import jax\n", "other.py": "import os\n"} {
+	for name, text := range map[string]string{"train.py": "import torch\n", "lib/deep.py": "import jax\n", "other.py": "import os\n", "ft.py": "import torch\nfrom torchft import Manager\n"} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
@@ -26,6 +26,10 @@ func TestGuessedFrameworks(t *testing.T) {
 		{"", "python train.py", "pytorch", "because train.py imports torch"},
 		{"", "python -u src/deep.py", "jax", "because src/deep.py imports jax"},
 		{"", "torchrun other.py", "pytorch", "because the command runs torchrun"},
+		{"", "python ft.py", "torchft", "because ft.py imports torchft"},
+		{"", "torchrun --nproc_per_node 2 ft.py", "torchft", "because ft.py imports torchft"},
+		{"", "python -m torch.distributed.run ft.py", "torchft", "because ft.py imports torchft"},
+		{"pytorch", "torchrun ft.py", "pytorch", ""},
 		{"", "mpirun -np 2 python train.py", "pytorch", "because train.py imports torch"},
 		{"", "python other.py", "none", ""},
 		{"", "python {task}.py", "none", ""},
@@ -35,7 +39,7 @@ func TestGuessedFrameworks(t *testing.T) {
 		d := NewDraft()
 		d.Job.Framework, d.Job.Command, d.Job.Local = c.named, strings.Fields(c.command), true
 		d.Job.Roles = []*proto.RoleSpec{{Name: "worker", Count: 1, Vcores: 1}}
-		for file, name := range map[string]string{"train.py": "train.py", "other.py": "other.py", "lib": "src"} {
+		for file, name := range map[string]string{"train.py": "train.py", "other.py": "other.py", "ft.py": "ft.py", "lib": "src"} {
 			d.Inputs = append(d.Inputs, Input{Path: filepath.Join(dir, file), Name: name})
 		}
 		job, err := d.Spec()

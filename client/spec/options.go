@@ -11,7 +11,7 @@ import (
 )
 
 // KnownRoles are the roles that have flags without being named by --role.
-var KnownRoles = []string{"ps", "worker", "chief", "head", "evaluator", tensorboard}
+var KnownRoles = []string{"ps", "worker", "chief", "head", "lighthouse", "replica", "evaluator", tensorboard}
 
 // maxCount bounds the numbers of tasks, restarts and the like.
 const maxCount = 10000

@@ -63,8 +63,9 @@ history-url: https://history/jobs
 notify: https://hooks/in?token=x
 `)
 	write(t, filepath.Join(dir, "local.yaml"), `{local: true, framework: jax, roles: {worker: 2}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m}`)
-	printed := &proto.JobSpec{} // with all that the two have
-	for _, name := range []string{"job.yaml", "local.yaml"} {
+	write(t, filepath.Join(dir, "replicas.yaml"), `{local: true, roles: {replica: 2..4}, command: "true"}`)
+	printed := &proto.JobSpec{} // with all that they have
+	for _, name := range []string{"job.yaml", "local.yaml", "replicas.yaml"} {
 		first, err := spec.ReadDraft(name)
 		if err != nil {
 			t.Fatal(err)
@@ -102,8 +103,13 @@ notify: https://hooks/in?token=x
 	printed.Files = []*proto.FileSpec{{}} // of the inputs
 	pb.Merge(printed.Checkpoints[1], printed.Checkpoints[2])
 	worker := role(t, printed, "worker")
-	pb.Merge(worker, role(t, printed, "evaluator"))       // which alone has finish
-	pb.Merge(worker, printed.Roles[len(printed.Roles)-1]) // which alone saves together
+	pb.Merge(worker, role(t, printed, "evaluator"))  // which alone has finish
+	pb.Merge(worker, role(t, printed, "lighthouse")) // which alone coordinates
+	for _, r := range printed.Roles {
+		if r.SavesTogether {
+			pb.Merge(worker, r)
+		}
+	}
 	for _, m := range []pb.Message{printed, worker, printed.Checkpoints[1]} {
 		fields := m.ProtoReflect().Descriptor().Fields()
 		for i := range fields.Len() {

@@ -22,7 +22,7 @@ var allSlices = []slice{
 		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongJAXPrograms", "TestLongBoostingPrograms"}},
 	}},
 	{name: "programs-versions", tests: []tests{
-		{"test/programs", []string{"TestLongTensorFlowVersions", "TestLongRayPrograms"}},
+		{"test/programs", []string{"TestLongTensorFlowVersions", "TestLongRayPrograms", "TestLongTorchFTPrograms"}},
 	}},
 	{name: "programs-horovod", tests: []tests{
 		{"test/programs", []string{"TestLongHorovodPrograms"}},

@@ -625,4 +625,21 @@ var recoveryRules = []rule{
 		new:     `part{len(o.pending.text), time.Now()}`,
 		pkg:     "container/output", test: "TestTimesOfTheCopy",
 	},
+	{
+		promise: "what a lighthouse prints of the steps of its groups is not taken for steps of the job",
+		file:    "am/agents/messages.go",
+		old: `			return ""
+`,
+		new: ``,
+		pkg: "am/agents", test: "TestStepsOfServices",
+	},
+	{
+		promise: "a replica group of torchft that is lost stops no other",
+		file:    "runtime/torchft.go",
+		old: `	return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+`,
+		new: `	return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+`,
+		pkg: "runtime", test: "TestRolesOfTorchFT",
+	},
 }

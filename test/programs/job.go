@@ -29,6 +29,8 @@ type job struct {
 
 	mu    sync.Mutex
 	steps []mark
+	told  map[string]int64 // the last step that each attempt told of, by its file
+	again []string         // attempts that told of a step a second time, and which
 }
 
 // mark is a step that a task told of.
@@ -39,7 +41,7 @@ type mark struct {
 
 // start submits the n-th job of a program.
 func (r *runner) start(ctx context.Context, p Program, python string, n int) (*job, error) {
-	j := &job{runner: r, p: p, store: fmt.Sprintf("%s/%s-%d", r.stores, p.Name, n), before: 0}
+	j := &job{runner: r, p: p, store: fmt.Sprintf("%s/%s-%d", r.stores, p.Name, n), told: map[string]int64{}}
 	args := p.arguments(python, r.Examples, j.store)
 	if r.Local {
 		args = append([]string{"--local"}, args...)
@@ -66,6 +68,10 @@ func (j *job) take(l joblogs.Line) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.steps = append(j.steps, mark{l.At, n})
+	if last, known := j.told[l.File]; known && n <= last {
+		j.again = append(j.again, fmt.Sprintf("%s told of step %d after step %d", l.Task, n, last))
+	}
+	j.told[l.File] = n
 }
 
 // after is the first step that was told of after a moment.
@@ -90,6 +96,23 @@ func (j *job) until(moment time.Time) int64 {
 		}
 	}
 	return last
+}
+
+// wentOn returns what contradicts that a task was lost and the others went on: attempts that
+// told of a step twice, and those of other tasks that were started again. before and after are
+// the job's states before and after.
+func (j *job) wentOn(lost string, before, after *proto.JobStatus) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.again) > 0 {
+		return errors.New(strings.Join(j.again, ", "))
+	}
+	for i, t := range before.Tasks {
+		if now := after.Tasks[i]; t.Task != lost && now.Node == t.Node && now.Attempt != t.Attempt {
+			return fmt.Errorf("%s was lost, and %s is at attempt %d, after %d", lost, t.Task, now.Attempt, t.Attempt)
+		}
+	}
+	return nil
 }
 
 // close ends the job if it still runs, and waits for its end.

@@ -16,6 +16,7 @@ func TestLongTorchPrograms(t *testing.T)      { runAll(t, "torch") }
 func TestLongBoostingPrograms(t *testing.T)   { runAll(t, "boosting") }
 func TestLongJAXPrograms(t *testing.T)        { runAll(t, "jax") }
 func TestLongRayPrograms(t *testing.T)        { runAll(t, "ray") }
+func TestLongTorchFTPrograms(t *testing.T)    { runAll(t, "torchft") }
 func TestLongHorovodPrograms(t *testing.T)    { runAll(t, "horovod") }
 
 func runAll(t *testing.T, family string) {

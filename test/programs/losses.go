@@ -131,7 +131,9 @@ func (j *job) loseOne(ctx context.Context, l loss, result *Result) (err error) {
 	}
 	var back time.Time
 	var next mark
+	var after *proto.JobStatus
 	err = j.wait(ctx, backLimit, "a step after "+task+" was lost", func(s *proto.JobStatus) (bool, error) {
+		after = s
 		for _, i := range s.Incidents {
 			if i.Task == task && i.RecoveredUnixMs > at.UnixMilli() {
 				back = time.UnixMilli(i.RecoveredUnixMs)
@@ -151,6 +153,12 @@ func (j *job) loseOne(ctx context.Context, l loss, result *Result) (err error) {
 		return nil
 	}
 	result.pass(continues, "yes")
+	if !j.p.GoOn {
+		return nil
+	}
+	if err := j.wentOn(task, s, after); err != nil {
+		result.fail(continues, fmt.Errorf("%s: the others have not gone on: %w", columns[l.column], err))
+	}
 	return nil
 }
 

@@ -37,6 +37,9 @@ type Program struct {
 	// OwnNumbers says that its checkpoints are not numbered by what Step captures.
 	OwnNumbers bool
 	Victim     string // the task whose process and container are lost
+	// GoOn says that the other tasks go on while one is lost: none of their attempts tells
+	// of a step twice, and none of them is started again.
+	GoOn bool
 }
 
 // step is what a line of the examples looks like that tells of a step.
@@ -51,6 +54,7 @@ var Families = map[string][]Program{
 	"tensorflow-versions": tensorflowVersions,
 	"tensorflow":          tensorflowPrograms,
 	"torch":               torchPrograms,
+	"torchft":             torchftPrograms,
 }
 
 // Select returns the programs of some families or names, in order; all if there are no

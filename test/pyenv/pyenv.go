@@ -37,7 +37,7 @@ func Torch(ctx context.Context) (python string, err error) {
 }
 
 var newestTorch = Environment{Requirements: []string{
-	"torch==2.15.0", "lightning==2.6.6", "transformers==5.24.0", "accelerate==1.15.0", "deepspeed==0.19.8", "numpy==2.4.6",
+	"torch==2.15.0", "lightning==2.6.6", "transformers==5.24.0", "accelerate==1.15.0", "deepspeed==0.19.8", "numpy==2.4.6", "torchft==0.2.0",
 }}
 
 // NewestTorch returns a Python interpreter that has PyTorch from PyPI, and what builds on

@@ -29,6 +29,7 @@ FRAMEWORKS = {
     "jax": ("HOLDFAST_JAX_CLUSTER",),
     "xgboost": ("HOLDFAST_XGBOOST_CLUSTER",),
     "lightgbm": ("HOLDFAST_LIGHTGBM_CLUSTER",),
+    "torchft": ("HOLDFAST_TORCHFT_CLUSTER",),
     "horovod": ("HOLDFAST_HOROVOD_RENDEZVOUS",),
 }
 

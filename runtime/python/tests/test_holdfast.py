@@ -110,6 +110,46 @@ class XGBoost(unittest.TestCase):
         self.assertEqual(self.init("", HOLDFAST_XGBOOST_CLUSTER="0"), "")
 
 
+class TorchFT(unittest.TestCase):
+    MODULES = {
+        "torch/__init__.py": "",
+        "torch/distributed.py": "def is_initialized(): return False\n"
+        "def TCPStore(*args, **kwargs): print('store', *args, kwargs['is_master'])\n",
+        "torchft/__init__.py": "",
+        "torchft/manager.py": "class Manager:\n    def __init__(self, pg, hostname='the-node'): print('manager at', hostname)\n",
+        "torchft/checkpointing/__init__.py": "",
+        "torchft/checkpointing/http_transport.py": "class HTTPTransport:\n    def address(self): return 'http://the-node:77/checkpoint/'\n",
+    }
+    SCRIPT = (
+        "from torchft.manager import Manager\n"
+        "from torchft.checkpointing.http_transport import HTTPTransport\n"
+        "Manager('pg'); Manager('pg', hostname='chosen'); print(HTTPTransport().address())"
+    )
+
+    def torchft(self, **settings):
+        with tempfile.TemporaryDirectory() as site:
+            for name, text in self.MODULES.items():
+                os.makedirs(os.path.dirname(os.path.join(site, name)), exist_ok=True)
+                with open(os.path.join(site, name), "w") as f:
+                    f.write(text)
+            with socket.socket() as s:
+                s.bind(("", 0))
+                port = str(s.getsockname()[1])
+            group = {"HOLDFAST_TORCHFT_HOST": "127.77.0.2", "MASTER_ADDR": "127.77.0.2", "MASTER_PORT": port, "RANK": "0"}
+            said = run(self.SCRIPT, site, HOLDFAST_FRAMEWORK="torchft", **dict(group, **settings))
+            return said.replace(port, "PORT").split("\n")
+
+    def test_a_group_has_a_store_and_tells_its_address(self):
+        addresses = ["manager at 127.77.0.2", "manager at chosen", "http://127.77.0.2:77/checkpoint/"]
+        self.assertEqual(self.torchft(), ["store 127.77.0.2 PORT True"] + addresses)
+        # The others of its processes, and those under torchrun, only connect.
+        self.assertEqual(self.torchft(RANK="1"), addresses)
+        self.assertEqual(self.torchft(TORCHELASTIC_USE_AGENT_STORE="True"), addresses)
+
+    def test_it_can_be_switched_off(self):
+        self.assertEqual(self.torchft(HOLDFAST_TORCHFT_CLUSTER="0"), ["manager at the-node", "manager at chosen", "http://the-node:77/checkpoint/"])
+
+
 class LightGBM(unittest.TestCase):
     BASIC = (
         "class Booster:\n"
