@@ -198,12 +198,15 @@ time.sleep(1000)
 	ports, hosts := map[string]int{}, map[string]string{}
 	for i, task := range runtime.Tasks(job) {
 		hosts[task.Name] = fmt.Sprintf("127.0.0.%d", 2+i)
-		l, err := net.Listen("tcp4", hosts[task.Name]+":0")
-		if err != nil {
-			t.Fatal(err)
+		// Tasks have ports among those that ray start would keep for its workers.
+		for port := 18101; ports[task.Name] == 0; port++ {
+			if l, err := net.Listen("tcp4", fmt.Sprintf("%s:%d", hosts[task.Name], port)); err == nil {
+				ports[task.Name] = port
+				l.Close()
+			} else if port == 19999 {
+				t.Fatal(err)
+			}
 		}
-		ports[task.Name] = l.Addr().(*net.TCPAddr).Port
-		l.Close()
 	}
 	worker := startRay(t, job, "worker-0", ports, hosts)
 	other := startRay(t, job, "worker-1", ports, hosts)

@@ -185,7 +185,7 @@ func (j *job) finish(ctx context.Context, result *Result) error {
 	known, torn := 0, 0
 	for _, c := range all {
 		switch {
-		case c.State == "torn" && torn < len(losses): // a loss struck its save; it stays until a job starts
+		case (c.State == "torn" || c.State == "in progress") && torn < len(losses): // a loss struck its save; it stays until a job starts
 			torn++
 		case c.Aside != "" || c.Retained && c.Complete: // one may be saved over before it is sealed
 		case c.Kind != j.p.Format:

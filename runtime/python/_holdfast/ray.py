@@ -137,6 +137,8 @@ class _Ray:
         if not importlib.util.find_spec("ray"):
             start = [shutil.which("ray") or "ray"]
         start += ["start", "--block", "--temp-dir=" + directory, "--node-ip-address=" + socket.gethostbyname(os.environ["HOLDFAST_HOST"])]
+        # Workers take free ports: the usual range, 10002 to 19999, is refused where the head's is in it.
+        start += ["--min-worker-port=0", "--max-worker-port=0"]
         start += arguments + shlex.split(os.environ.get("HOLDFAST_RAY_START", ""))
         # Modules beside the program are found by Ray's workers, on whichever node.
         environ = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), os.getcwd()])))
