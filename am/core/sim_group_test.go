@@ -55,9 +55,15 @@ func (s *sim) scale(r *proto.RoleSpec, n int32) {
 	}
 	s.wanted = n
 	// Tasks that are not wanted are gone once they have had their time to leave.
-	epoch := s.epoch
-	s.after(limits.Save+2*max(limits.Save, limits.Stop)+2*limits.LeaseExpiry, func() {
-		if s.epoch != epoch || s.down || s.finish != nil || s.wanted != n {
+	epoch, within := s.epoch, limits.Save+2*max(limits.Save, limits.Stop)+2*limits.LeaseExpiry
+	var look func()
+	look = func() {
+		switch {
+		case s.finish != nil || s.wanted != n:
+			return
+		case s.epoch != epoch || s.down: // another application master knows it, too
+			epoch = s.epoch
+			s.after(within, look)
 			return
 		}
 		if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING {
@@ -72,7 +78,8 @@ func (s *sim) scale(r *proto.RoleSpec, n int32) {
 		if works != n {
 			s.fail("a person wanted %d tasks of %s, and %d are not set aside", n, r.Name, works)
 		}
-	})
+	}
+	s.after(within, look)
 }
 
 // sealRanks completes checkpoints of ranks, as long as all members of a generation work.

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	"holdfast/am/core"
@@ -78,8 +79,9 @@ func stepOfGeneration(s *proto.JobStatus, step int64, at time.Time) {
 
 // working is how many tasks worked together with one that is lost, and it; 0: it works alone.
 func working(s *proto.JobStatus, t core.Task) int32 {
-	if n := len(s.Generations); n > 0 && t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && !t.Parked {
-		return s.Generations[n-1].Tasks
+	n := len(s.Generations)
+	if n == 0 || t.Role.Loss != proto.LossRule_LOSS_RULE_ALL || slices.Contains(s.Generations[n-1].Parked, t.Name) {
+		return 0
 	}
-	return 0
+	return s.Generations[n-1].Tasks
 }

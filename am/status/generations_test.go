@@ -37,10 +37,11 @@ func TestGenerations(t *testing.T) {
 	makes(10, time.Second)
 	makes(30, 11*time.Second)
 	at = at.Add(20 * time.Second)
-	step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted})
+	step(core.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: time.Minute}, core.CheckpointSealed{}, core.TaskExited{Container: "c1", Signal: 15, Stopped: true})
 	makes(31, 0) // told late
 	at = at.Add(time.Second)
-	step(core.TaskExited{Container: "c1", Signal: 15, Stopped: true}, core.StorePrepared{}, core.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
+	// Its loss, and that the others go on without it, come in one step.
+	step(core.TaskExited{Container: "c2", Signal: 15, Stopped: true}, core.AgentDisconnected{Container: "c2", Orderly: true}, core.StorePrepared{}, core.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
 	makes(21, 2*time.Second)
 
 	status, _ := s.Snapshot()
