@@ -119,7 +119,8 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 		m.cfg.Log.WithField("task", action.Task).Infof("%s: %s", action.Kind, action.Text)
 		m.notifyOf(action, now)
 	case core.RequestAnswered:
-		x.answer <- action.Refusal
+		answer := x.answer
+		x.send = append(x.send, func() { answer <- action.Refusal })
 	case core.Finish:
 		return &action
 	}

@@ -29,10 +29,17 @@ func (m *Master) ask(ctx context.Context, e core.Event) error {
 	case <-m.done:
 		return grpcstatus.Error(codes.Unavailable, "the job has ended")
 	}
-	if refusal := <-r.answer; refusal != "" { // the loop answers what it has taken
-		return grpcstatus.Error(codes.FailedPrecondition, refusal)
+	select {
+	case refusal := <-r.answer: // once what was decided outlives this application master
+		if refusal != "" {
+			return grpcstatus.Error(codes.FailedPrecondition, refusal)
+		}
+		return nil
+	case <-ctx.Done():
+		return grpcstatus.FromContextError(ctx.Err()).Err()
+	case <-m.done:
+		return grpcstatus.Error(codes.Unavailable, "the job has ended")
 	}
-	return nil
 }
 
 // RestartTask implements proto.JobServiceServer.

@@ -102,7 +102,7 @@ type Finish struct {
 // durable before the action is carried out, so that a successor knows of it.
 func RequiresWriteAhead(a Action) bool {
 	switch a.(type) {
-	case Start, ReleaseAgent:
+	case Start, ReleaseAgent, RequestAnswered:
 		return true
 	}
 	return false
