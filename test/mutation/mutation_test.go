@@ -59,8 +59,8 @@ var mutations = []mutation{
 		`	if (c.memory() || c == CausePreempted) && !j.ending() {
 		j.charge(t)`},
 	{"an attempt starts before the journal has it", "action.go",
-		`	case Start, ReleaseAgent:`,
-		`	case ReleaseAgent:`},
+		`	case Start, ReleaseAgent, RequestAnswered:`,
+		`	case ReleaseAgent, RequestAnswered:`},
 	{"a generation is given twice", "loss.go",
 		`		j.generation++
 `, ``},
