@@ -47,20 +47,28 @@ func (s *JobStatus) OpenIncidents() int {
 // Group says with how many of the tasks that restart together the job works; "" where it
 // works with all of them, or with none now.
 func (s *JobStatus) Group() string {
-	n := len(s.GetGenerations())
-	if n == 0 {
+	g := s.PresentGeneration()
+	if g.GetTasks() == g.GetOf() {
 		return ""
 	}
-	g := s.Generations[n-1]
-	if g.EndedUnixMs != 0 || g.Tasks == g.Of {
-		return ""
+	return fmt.Sprintf("works with %d of %d tasks, without %s", g.Tasks, g.Of, Some(g.Parked))
+}
+
+// PresentGeneration returns the generation that works; nil if none does.
+func (s *JobStatus) PresentGeneration() *Generation {
+	if n := len(s.GetGenerations()); n > 0 && s.Generations[n-1].EndedUnixMs == 0 {
+		return s.Generations[n-1]
 	}
+	return nil
+}
+
+// Some returns a list of names that is not too long to be read.
+func Some(names []string) string {
 	const most = 5
-	without := strings.Join(g.Parked[:min(len(g.Parked), most)], ", ")
-	if more := len(g.Parked) - most; more > 0 {
-		without += fmt.Sprintf(" and %d more", more)
+	if len(names) <= most {
+		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("works with %d of %d tasks, without %s", g.Tasks, g.Of, without)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // Remaining returns the time until the job has made all its steps at its present rate. It is 0

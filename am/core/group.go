@@ -152,7 +152,7 @@ func (j *Job) describeGroup() string {
 	if len(parked) == 0 {
 		return fmt.Sprintf("generation %d works with all %d tasks", j.generation, all)
 	}
-	return fmt.Sprintf("generation %d works with %d of %d tasks (at least %d), without %s", j.generation, members, all, fewest, some(parked))
+	return fmt.Sprintf("generation %d works with %d of %d tasks (at least %d), without %s", j.generation, members, all, fewest, proto.Some(parked))
 }
 
 // leaveBehind has an elastic group go on without a task whose agent is unreachable, if

@@ -37,8 +37,8 @@ func TestRanksAreScaled(t *testing.T) {
 		t.Errorf("containers are asked for that nobody wants:\n%s", p.since(mark))
 	}
 	for _, name := range []string{"worker-2", "worker-3"} {
-		if k := p.named(name); k.Container != "" || !k.Surplus || k.Failures() != 0 {
-			t.Errorf("%s: container %q, surplus %v, %d failures", name, k.Container, k.Surplus, k.Failures())
+		if k := p.named(name); k.Container != "" || k.State != proto.TaskState_TASK_STATE_PARKED || k.Failures() != 0 {
+			t.Errorf("%s: container %q, %s, %d failures", name, k.Container, k.State, k.Failures())
 		}
 	}
 	// A loss does not bring them back.

@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"holdfast/proto"
@@ -139,21 +138,12 @@ func (j *Job) giveUpStart() {
 			missing = append(missing, t.name)
 		}
 	}
-	why := fmt.Sprintf("the tasks could not start together within %s: %d of %d not ready (%s)", j.limits.Start, len(missing), len(j.tasks), some(missing))
+	why := fmt.Sprintf("the tasks could not start together within %s: %d of %d not ready (%s)", j.limits.Start, len(missing), len(j.tasks), proto.Some(missing))
 	if j.waiting != "" {
 		why += "; " + j.waiting
 	}
 	j.end(proto.JobState_JOB_STATE_FAILED, why)
 	j.proceedEnding()
-}
-
-// some is a list of names that is not too long to be read.
-func some(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // markDirty notes that a task's attempt has ended, and may have left a broken save.

@@ -29,8 +29,7 @@ type Task struct {
 	AgentPID  int
 	Why       string // of its last loss
 	Cause     Cause
-	Parked    bool       // the job works without it, until its group forms again
-	Surplus   bool       // a person wants fewer tasks of its role
+	Parked    bool       // the job works without it, until its group forms again, or its role is scaled up
 	Tail      []string   // last lines of output of an attempt that failed
 	Exit      TaskExited // how that attempt ended; zero: its container was lost
 
@@ -158,7 +157,7 @@ func (j *Job) view(t *task) Task {
 	return Task{
 		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.ordinal, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port, MemoryMB: t.memoryMB,
-		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Parked: j.isParked(t), Surplus: t.surplus, Tail: t.loss.tail, Exit: t.loss.exit,
+		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Parked: j.isParked(t) || t.state == surplus, Tail: t.loss.tail, Exit: t.loss.exit,
 		failures: len(t.history.failures),
 	}
 }

@@ -65,10 +65,7 @@ var families = []family{
 		values: always(func(s *scrape) float64 { return float64(s.Generation) })},
 	{name: "holdfast_group_tasks", help: "Tasks that restart together, and work.", kind: gauge,
 		values: known(func(s *scrape) float64 {
-			if n := len(s.Generations); n > 0 && s.Generations[n-1].EndedUnixMs == 0 {
-				return float64(s.Generations[n-1].Tasks)
-			}
-			return 0
+			return float64(s.PresentGeneration().GetTasks())
 		})},
 	{name: "holdfast_step", help: "Step that a task reported last.", kind: gauge,
 		values: known(func(s *scrape) float64 { return float64(s.Step) })},

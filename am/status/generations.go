@@ -18,7 +18,7 @@ func recordGeneration(s *proto.JobStatus, job *core.Job, at time.Time) {
 	if g.All == 0 {
 		return
 	}
-	last := presentGeneration(s)
+	last := s.PresentGeneration()
 	if last != nil && (last.Number != number || !g.Formed) {
 		endGeneration(s, at.UnixMilli())
 		last = nil
@@ -48,23 +48,15 @@ func anyRuns(s *proto.JobStatus) bool {
 	return false
 }
 
-// presentGeneration is the record of the generation that works; nil if none does.
-func presentGeneration(s *proto.JobStatus) *proto.Generation {
-	if n := len(s.Generations); n > 0 && s.Generations[n-1].EndedUnixMs == 0 {
-		return s.Generations[n-1]
-	}
-	return nil
-}
-
 func endGeneration(s *proto.JobStatus, at int64) {
-	if g := presentGeneration(s); g != nil {
+	if g := s.PresentGeneration(); g != nil {
 		g.EndedUnixMs = at
 	}
 }
 
 // stepOfGeneration takes in a step of the job.
 func stepOfGeneration(s *proto.JobStatus, step int64, at time.Time) {
-	g := presentGeneration(s)
+	g := s.PresentGeneration()
 	if g == nil {
 		return
 	}

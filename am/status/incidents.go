@@ -52,7 +52,7 @@ func rollsBack(t core.Task) bool {
 // that it does.
 func completeParked(s *proto.JobStatus, totals *Totals, job *core.Job, resized *proto.JobEvent) {
 	for _, i := range s.Incidents {
-		if t, ok := job.Task(i.Task); ok && (t.Parked || t.State == proto.TaskState_TASK_STATE_PARKED) && i.RecoveredUnixMs == 0 {
+		if t, ok := job.Task(i.Task); ok && t.Parked && i.RecoveredUnixMs == 0 {
 			i.RecoveredUnixMs, i.RecoveredAfterMs = resized.AtUnixMs, resized.AtUnixMs-i.AtUnixMs
 			i.Recovery = "the others go on without it"
 			totals.recovered(i)

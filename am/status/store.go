@@ -133,7 +133,7 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 			updateTask(status.Tasks[i], t)
 			status.Tasks[i].Stages = stages[t.Name]
 			s.hosted[t.Container] = status.Tasks[i]
-			s.complete = s.complete && (t.Parked || t.Surplus || t.State != proto.TaskState_TASK_STATE_WAITING) && t.State != proto.TaskState_TASK_STATE_RESTARTING
+			s.complete = s.complete && (t.Parked || t.State != proto.TaskState_TASK_STATE_WAITING) && t.State != proto.TaskState_TASK_STATE_RESTARTING
 		}
 		recordGeneration(status, job, time.Now())
 		status.Spares = spareStatus(job.Spares(), status.Spares)
@@ -286,7 +286,7 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 	s.Vcores, s.Gpus, s.MemoryLimitBytes = t.Role.Vcores, t.Role.Gpus, t.MemoryMB<<20
 	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
-	if t.Parked || t.State == proto.TaskState_TASK_STATE_PARKED {
+	if t.Parked {
 		s.State, s.Why = proto.TaskState_TASK_STATE_PARKED, "the others work without it"
 		s.RssBytes, s.CpuCores = 0, 0 // of an agent that may be gone
 		if t.Cause != core.CauseUnknown {
