@@ -199,6 +199,51 @@ func TestLongElasticRanksLoseANode(t *testing.T) {
 	}
 }
 
+// TestLongElasticRanksWaitBelowTheMinimum: with fewer than they can work with, ranks wait, and
+// the job says for what.
+func TestLongElasticRanksWaitBelowTheMinimum(t *testing.T) {
+	daemons.enter(t)
+	c := pair(t)
+	w := where{c}
+	python, err := pyenv.Torch(t.Context())
+	must(t, err)
+	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
+	must(t, err)
+	store := c.HDFS() + "/tests/" + t.Name()
+	j := w.start(t, "", "--framework", "pytorch", "--worker", "3..4", "--worker-memory", "1g",
+		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
+	j.store = store
+	defer func() {
+		if t.Failed() {
+			t.Logf("the job:\n%s", eventLog(j.status()))
+		}
+	}()
+	j.until(long, "all to run", running)
+	before := j.untilCheckpoint(long, 10)
+	other := w.start(t, "", "--queue", testcluster.OtherQueue, "--worker", "6", "--worker-memory", "448m", "--", "sleep", "1000")
+	other.until(long, "the other job to run", running)
+	s := j.until(long, "the job to wait", func(s *proto.JobStatus) bool {
+		return strings.Contains(eventLog(s), "waiting for 2 containers for worker") && !slices.ContainsFunc(s.Tasks, func(k *proto.TaskStatus) bool { return k.Pid != 0 })
+	})
+	if names := parked(s); names != nil || !strings.Contains(eventLog(s), "is full") {
+		t.Errorf("%v are parked in a job that waits:\n%s", names, eventLog(s))
+	}
+	if _, errs, code := w.call(t.Context(), "", "kill", other.id); code != 0 {
+		t.Fatalf("kill ended with %d: %s", code, errs)
+	}
+	s = j.until(long, "all to run again", running)
+	at := s.Step
+	s = j.until(long, "steps to be made by all", func(s *proto.JobStatus) bool { return s.Step > at })
+	if world, from := j.began(s, "worker-0"); world != 4 || from < before {
+		t.Errorf("worker-0 is one of %d, and began at step %d; want 4, and at %d or later", world, from, before)
+	}
+	text, _, _ := w.call(t.Context(), "", "status", j.id)
+	t.Logf("status:\n%s", text)
+	if _, errs, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
+		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+}
+
 // TestLongElasticParameterServers: workers with parameter servers that another queue's job
 // takes the containers of come back when these do, and the others never stop.
 func TestLongElasticParameterServers(t *testing.T) {
