@@ -194,8 +194,8 @@ var jobOptions = []option[Draft]{
 		doc:  "who else may see the job, `\"USER,USER GROUP,GROUP\"`, or `*` for everybody: [security.md](security.md)",
 		kind: func(d *Draft) kind { return accessList(&d.Job.ViewAcl) },
 	}, {
-		name: "modify-acl", group: groupCluster, clusterOnly: true, help: "who else may end the job",
-		doc:  "who else may end the job, in the same form",
+		name: "modify-acl", group: groupCluster, clusterOnly: true, help: "who else may end the job, and change its checkpoints on its page",
+		doc:  "who else may end the job, and change its checkpoints on its [page](security.md#the-tracking-page), in the same form",
 		kind: func(d *Draft) kind { return accessList(&d.Job.ModifyAcl) },
 	}, {
 		name: "history-url", group: groupCluster, clusterOnly: true, help: "where YARN's link leads after the end: URL/ID",
