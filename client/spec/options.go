@@ -141,7 +141,7 @@ var jobOptions = []option[Draft]{
 		},
 	}, {
 		name: "elastic-grow", group: groupLosses, help: "when tasks join that were missing: checkpoint, or a DURATION",
-		doc: "when tasks join that the job [was without](elastic.md): `checkpoint`, as soon as the next one is complete, or so long after it began to work without them. At most once in five minutes. Default: `checkpoint`",
+		doc: "when tasks join that the job [was without](elastic.md): `checkpoint`, as soon as the next one is complete, or so long after it began to work without them. At most three times in five minutes. Default: `checkpoint`",
 		kind: func(d *Draft) kind {
 			return optional(growth(&d.Job.ElasticGrowMs), func() bool { return d.Job.ElasticGrowMs == 0 })
 		},
