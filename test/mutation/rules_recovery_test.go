@@ -51,8 +51,8 @@ var recoveryRules = []rule{
 	{
 		promise: "a task whose container was preempted asks for another later",
 		file:    "am/core/containers.go",
-		old:     `max(0, t.history.preemptedAt.Add(pause).Sub(j.now))`,
-		new:     `0`,
+		old:     `	if n <= 0 {`,
+		new:     `	if n <= 1000 {`,
 		pkg:     "am/core", test: "TestWhatIsPreemptedAsksAgainLater",
 	},
 	{
