@@ -321,6 +321,9 @@ type JobSpec struct {
 	LogInclude string   `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
 	LogExclude string   `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
 	AvoidNodes []string `protobuf:"bytes,32,rep,name=avoid_nodes,json=avoidNodes,proto3" json:"avoid_nodes,omitempty"` // hosts on which no task may be
+	// The application master's container; 0 means as much as the number of tasks takes, and 1.
+	AmMemoryMb int64 `protobuf:"varint,33,opt,name=am_memory_mb,json=amMemoryMb,proto3" json:"am_memory_mb,omitempty"`
+	AmVcores   int32 `protobuf:"varint,34,opt,name=am_vcores,json=amVcores,proto3" json:"am_vcores,omitempty"`
 	// YARN only: the container image in which the AM and the tasks of roles without an image
 	// of their own run; empty means on the host. The other settings are for roles' images, too.
 	Image           string   `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
@@ -590,6 +593,20 @@ func (x *JobSpec) GetAvoidNodes() []string {
 		return x.AvoidNodes
 	}
 	return nil
+}
+
+func (x *JobSpec) GetAmMemoryMb() int64 {
+	if x != nil {
+		return x.AmMemoryMb
+	}
+	return 0
+}
+
+func (x *JobSpec) GetAmVcores() int32 {
+	if x != nil {
+		return x.AmVcores
+	}
+	return 0
 }
 
 func (x *JobSpec) GetImage() string {
@@ -5415,8 +5432,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xeb\n" +
-	"\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xaa\v\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -5459,7 +5475,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vlog_exclude\x18\x1f \x01(\tR\n" +
 	"logExclude\x12\x1f\n" +
 	"\vavoid_nodes\x18  \x03(\tR\n" +
-	"avoidNodes\x12\x14\n" +
+	"avoidNodes\x12 \n" +
+	"\fam_memory_mb\x18! \x01(\x03R\n" +
+	"amMemoryMb\x12\x1b\n" +
+	"\tam_vcores\x18\" \x01(\x05R\bamVcores\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12#\n" +
 	"\rimage_runtime\x18) \x01(\tR\fimageRuntime\x12!\n" +
 	"\fimage_mounts\x18* \x03(\tR\vimageMounts\x12#\n" +

@@ -57,6 +57,8 @@ modify-acl: "*"
 image: registry.example:5000/me/tf:2.16
 image-runtime: docker
 image-mounts: ["/etc/passwd:/etc/passwd", "/data:/in:rw"]
+am-memory: 512m
+am-vcores: 2
 image-network: host
 image-privileged: true
 history-url: https://history/jobs

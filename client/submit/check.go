@@ -131,7 +131,8 @@ func checksOf(spec *proto.JobSpec) checks {
 		d.Resource.MemoryMB = max(r.MemoryMb, r.MemoryMaxMb)
 		grown = append(grown, d)
 	}
-	list := checks{{"", first}, {"a task that has grown as far as its role's memory-max lets it cannot be placed: ", grown}}
+	master := yarn.Demand{Master: true, Count: 1, Label: spec.NodeLabel, Resource: resourceOfMaster(spec)}
+	list := checks{{"", []yarn.Demand{master}}, {"", first}, {"a task that has grown as far as its role's memory-max lets it cannot be placed: ", grown}}
 	if spec.Spares > 0 {
 		list = append(list, check{
 			"a spare container can take any task, so it is as large as all roles need (--spares 0 does without): ",

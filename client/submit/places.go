@@ -130,6 +130,9 @@ func (p places) fit(demands []yarn.Demand) error {
 		return nil
 	}
 	for _, d := range demands {
+		if d.Master { // no host is ruled out for it
+			p.avoid = nil
+		}
 		fits, exist, run := false, false, false
 		var largest yarn.Resource
 		for _, n := range p.nodes {
@@ -150,14 +153,29 @@ func (p places) fit(demands []yarn.Demand) error {
 		}
 		switch {
 		case !exist && d.Label == "":
-			return fmt.Errorf("the role %q names no node label, and all nodes have labels that containers must name: name one with --%s-node-label or --node-label; of them, the queue %q: %s", d.Role, d.Role, p.queue.Name, p.usable())
+			return fmt.Errorf("%s on nodes without a label, and all nodes have labels that containers must name: name one with %s; of them, the queue %q: %s", d, labelFlags(d), p.queue.Name, p.usable())
 		case !exist:
-			return fmt.Errorf("the role %q asks for nodes with the label %q, and none has it (yarn rmadmin -replaceLabelsOnNode)", d.Role, d.Label)
+			return fmt.Errorf("%s on nodes with the label %q, and none has it (yarn rmadmin -replaceLabelsOnNode)", d, d.Label)
 		case !run: // they may come back, and the job waits
 		case !fits:
-			return fmt.Errorf("the role %q asks for %s a task, and no node %s has that much (the largest has %s): ask for less with --%s-memory, --%s-vcores or --%s-gpus",
-				d.Role, d.Resource, of, largest, d.Role, d.Role, d.Role)
+			return fmt.Errorf("%s, and no node %s has that much (the largest has %s): ask for less with %s", d, of, largest, amountFlags(d))
 		}
 	}
 	return nil
+}
+
+// labelFlags names the flags that choose the nodes for a container.
+func labelFlags(d yarn.Demand) string {
+	if d.Master {
+		return "--node-label"
+	}
+	return d.Flag("node-label") + " or --node-label"
+}
+
+// amountFlags names the flags that say how large a container is.
+func amountFlags(d yarn.Demand) string {
+	if d.Master {
+		return d.Flag("memory") + " or " + d.Flag("vcores")
+	}
+	return fmt.Sprintf("%s, %s or %s", d.Flag("memory"), d.Flag("vcores"), d.Flag("gpus"))
 }
