@@ -15,7 +15,7 @@ import (
 // our packages it may import. The most specific entry counts.
 var rooms = map[string][]string{
 	"cmd/yarn-submit":             {"..."},
-	"cmd/yarn-submit/ckpt":        {"client", "client/checkpoints", "client/terminal", "cmd/yarn-submit/cli", "hdfsckpt", "hdfsckpt/format", "hdfsckpt/inspect", "hdfsckpt/retain", "hdfsckpt/store", "hdfsckpt/tensor"},
+	"cmd/yarn-submit/ckpt":        {"client", "client/checkpoints", "client/terminal", "cmd/yarn-submit/cli", "hdfsckpt", "hdfsckpt/format", "hdfsckpt/inspect", "hdfsckpt/retain", "hdfsckpt/store", "hdfsckpt/tensor", "proto"},
 	"cmd/yarn-submit/cli":         {"client", "client/cluster", "client/jobs", "client/jobs/logs", "client/terminal", "proto"},
 	"cmd/yarn-submit/incontainer": {"am/...", "client", "container", "doctor/nodecheck", "hdfsckpt/store", "internal/...", "proto"},
 	"cmd/yarn-submit/job":         {"client/...", "cmd/yarn-submit/cli", "internal/hadoop/conf", "proto"},
