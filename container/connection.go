@@ -125,9 +125,7 @@ func (a *agent) heartbeat() {
 	}
 	b := &proto.Heartbeat{Sequence: a.lease.Heartbeat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
-		processes := a.box.Processes()
-		cpu, bytes := proctree.Usage(processes...)
-		b.RssBytes, b.CpuMs, b.IoBytes = proctree.RSS(processes...), cpu.Milliseconds(), bytes
+		a.usage.report(b, time.Now(), a.box.Processes())
 		b.Step, b.OtherProgress = a.attempt.step(), a.attempt.otherProgress()
 		b.Scalars, b.TotalSteps = a.attempt.takeScalars(), a.attempt.totalSteps()
 		if text, at := a.attempt.lastLine(); text != "" {

@@ -1797,14 +1797,18 @@ type Heartbeat struct {
 	// Changes while the output shows progress that is no step, as of an evaluation.
 	OtherProgress int64 `protobuf:"varint,7,opt,name=other_progress,json=otherProgress,proto3" json:"other_progress,omitempty"`
 	// What the processes of the attempt that are there now have used since they began.
-	CpuMs         int64     `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
-	IoBytes       int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"`           // read and written, as counted in /proc/PID/io
-	Scalars       []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                          // in the attempt's output since the last heartbeat
-	TotalSteps    int64     `protobuf:"varint,11,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the attempt's output says the program makes; 0 if it says none
-	Line          string    `protobuf:"bytes,12,opt,name=line,proto3" json:"line,omitempty"`                                // last line of the attempt's output, cut; empty if there is none
-	LineAgeMs     int64     `protobuf:"varint,13,opt,name=line_age_ms,json=lineAgeMs,proto3" json:"line_age_ms,omitempty"`  // time since it was written
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	CpuMs      int64     `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
+	IoBytes    int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"`           // read and written, as counted in /proc/PID/io
+	Scalars    []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                          // in the attempt's output since the last heartbeat
+	TotalSteps int64     `protobuf:"varint,11,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the attempt's output says the program makes; 0 if it says none
+	Line       string    `protobuf:"bytes,12,opt,name=line,proto3" json:"line,omitempty"`                                // last line of the attempt's output, cut; empty if there is none
+	LineAgeMs  int64     `protobuf:"varint,13,opt,name=line_age_ms,json=lineAgeMs,proto3" json:"line_age_ms,omitempty"`  // time since it was written
+	// What the processes of the task send and receive over TCP; absent while that is not known.
+	SentBytesPerSecond     *float64 `protobuf:"fixed64,14,opt,name=sent_bytes_per_second,json=sentBytesPerSecond,proto3,oneof" json:"sent_bytes_per_second,omitempty"`
+	ReceivedBytesPerSecond *float64 `protobuf:"fixed64,15,opt,name=received_bytes_per_second,json=receivedBytesPerSecond,proto3,oneof" json:"received_bytes_per_second,omitempty"`
+	Gpu                    *GPUUse  `protobuf:"bytes,16,opt,name=gpu,proto3" json:"gpu,omitempty"` // of the GPUs that the task has claimed; absent if it has none, or that is not known
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *Heartbeat) Reset() {
@@ -1928,6 +1932,88 @@ func (x *Heartbeat) GetLineAgeMs() int64 {
 	return 0
 }
 
+func (x *Heartbeat) GetSentBytesPerSecond() float64 {
+	if x != nil && x.SentBytesPerSecond != nil {
+		return *x.SentBytesPerSecond
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetReceivedBytesPerSecond() float64 {
+	if x != nil && x.ReceivedBytesPerSecond != nil {
+		return *x.ReceivedBytesPerSecond
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetGpu() *GPUUse {
+	if x != nil {
+		return x.Gpu
+	}
+	return nil
+}
+
+// GPUUse is what GPUs are doing, by whatever program.
+type GPUUse struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Percent          float64                `protobuf:"fixed64,1,opt,name=percent,proto3" json:"percent,omitempty"`                           // of the time in which something computes on one of them: their mean
+	MemoryBytes      int64                  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // that is in use, of all of them
+	MemoryLimitBytes int64                  `protobuf:"varint,3,opt,name=memory_limit_bytes,json=memoryLimitBytes,proto3" json:"memory_limit_bytes,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *GPUUse) Reset() {
+	*x = GPUUse{}
+	mi := &file_holdfast_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GPUUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GPUUse) ProtoMessage() {}
+
+func (x *GPUUse) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
+func (*GPUUse) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GPUUse) GetPercent() float64 {
+	if x != nil {
+		return x.Percent
+	}
+	return 0
+}
+
+func (x *GPUUse) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *GPUUse) GetMemoryLimitBytes() int64 {
+	if x != nil {
+		return x.MemoryLimitBytes
+	}
+	return 0
+}
+
 // Scalar sums up the values of a scalar, as of the loss, that an attempt's output shows
 // within a time.
 type Scalar struct {
@@ -1944,7 +2030,7 @@ type Scalar struct {
 
 func (x *Scalar) Reset() {
 	*x = Scalar{}
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2042,7 @@ func (x *Scalar) String() string {
 func (*Scalar) ProtoMessage() {}
 
 func (x *Scalar) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2055,7 @@ func (x *Scalar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scalar.ProtoReflect.Descriptor instead.
 func (*Scalar) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Scalar) GetName() string {
@@ -2022,7 +2108,7 @@ type AgentFailure struct {
 
 func (x *AgentFailure) Reset() {
 	*x = AgentFailure{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2120,7 @@ func (x *AgentFailure) String() string {
 func (*AgentFailure) ProtoMessage() {}
 
 func (x *AgentFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2133,7 @@ func (x *AgentFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFailure.ProtoReflect.Descriptor instead.
 func (*AgentFailure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AgentFailure) GetDetail() string {
@@ -2090,7 +2176,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2188,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2201,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Committed) GetPath() string {
@@ -2147,7 +2233,7 @@ type CommittedFile struct {
 
 func (x *CommittedFile) Reset() {
 	*x = CommittedFile{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2245,7 @@ func (x *CommittedFile) String() string {
 func (*CommittedFile) ProtoMessage() {}
 
 func (x *CommittedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2258,7 @@ func (x *CommittedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
 func (*CommittedFile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CommittedFile) GetName() string {
@@ -2234,7 +2320,7 @@ type Prewarmed struct {
 
 func (x *Prewarmed) Reset() {
 	*x = Prewarmed{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2332,7 @@ func (x *Prewarmed) String() string {
 func (*Prewarmed) ProtoMessage() {}
 
 func (x *Prewarmed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2345,7 @@ func (x *Prewarmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarmed.ProtoReflect.Descriptor instead.
 func (*Prewarmed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 // ExecOutput is a part of the answer to Exec.
@@ -2276,7 +2362,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2374,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2387,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExecOutput) GetId() int64 {
@@ -2358,7 +2444,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2456,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2383,7 +2469,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -2442,7 +2528,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2540,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2553,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -2646,7 +2732,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2658,7 +2744,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2671,7 +2757,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Exec) GetId() int64 {
@@ -2735,7 +2821,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2747,7 +2833,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2760,7 +2846,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Assign) GetJob() string {
@@ -2891,7 +2977,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2989,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3002,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -2987,7 +3073,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2999,7 +3085,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3012,7 +3098,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -3039,7 +3125,7 @@ type EndLingering struct {
 
 func (x *EndLingering) Reset() {
 	*x = EndLingering{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3137,7 @@ func (x *EndLingering) String() string {
 func (*EndLingering) ProtoMessage() {}
 
 func (x *EndLingering) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3150,7 @@ func (x *EndLingering) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
 func (*EndLingering) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -3086,7 +3172,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +3184,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +3197,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Routes) GetFull() bool {
@@ -3173,7 +3259,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3185,7 +3271,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3198,7 +3284,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Release) GetWhy() string {
@@ -3219,7 +3305,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3317,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3330,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -3272,7 +3358,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3370,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3383,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -3319,7 +3405,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3331,7 +3417,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3344,7 +3430,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -3374,7 +3460,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +3472,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +3485,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -3435,7 +3521,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3533,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3546,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -3501,7 +3587,7 @@ type RestartTaskRequest struct {
 
 func (x *RestartTaskRequest) Reset() {
 	*x = RestartTaskRequest{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3599,7 @@ func (x *RestartTaskRequest) String() string {
 func (*RestartTaskRequest) ProtoMessage() {}
 
 func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3612,7 @@ func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
 func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RestartTaskRequest) GetTask() string {
@@ -3551,7 +3637,7 @@ type RestartTaskResponse struct {
 
 func (x *RestartTaskResponse) Reset() {
 	*x = RestartTaskResponse{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3563,7 +3649,7 @@ func (x *RestartTaskResponse) String() string {
 func (*RestartTaskResponse) ProtoMessage() {}
 
 func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3576,7 +3662,7 @@ func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
 func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 type ScaleRequest struct {
@@ -3590,7 +3676,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3602,7 +3688,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3615,7 +3701,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ScaleRequest) GetRole() string {
@@ -3647,7 +3733,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3659,7 +3745,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3672,7 +3758,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 type StatusRequest struct {
@@ -3683,7 +3769,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3781,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3794,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 // SamplesRequest selects samples of a job.
@@ -3727,7 +3813,7 @@ type SamplesRequest struct {
 
 func (x *SamplesRequest) Reset() {
 	*x = SamplesRequest{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3739,7 +3825,7 @@ func (x *SamplesRequest) String() string {
 func (*SamplesRequest) ProtoMessage() {}
 
 func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3752,7 +3838,7 @@ func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
 func (*SamplesRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SamplesRequest) GetNames() []string {
@@ -3789,7 +3875,7 @@ type JobSamples struct {
 
 func (x *JobSamples) Reset() {
 	*x = JobSamples{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3801,7 +3887,7 @@ func (x *JobSamples) String() string {
 func (*JobSamples) ProtoMessage() {}
 
 func (x *JobSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3814,7 +3900,7 @@ func (x *JobSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
 func (*JobSamples) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JobSamples) GetId() string {
@@ -3843,7 +3929,7 @@ func (x *JobSamples) GetRecent() []*Series {
 // then.
 type Series struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                     // step, steps_per_second, complete_step, cpu_cores, rss_bytes, or the name of a scalar
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                     // one of proto/samples.go, or the name of a scalar
 	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`                                     // whose tasks are measured together, or whose task; empty if all
 	Task          string                 `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`                                     // empty if the series is of several
 	Scalar        bool                   `protobuf:"varint,4,opt,name=scalar,proto3" json:"scalar,omitempty"`                                // the program reported it
@@ -3858,7 +3944,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3870,7 +3956,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3883,7 +3969,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Series) GetName() string {
@@ -3958,7 +4044,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3970,7 +4056,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3983,7 +4069,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -4002,7 +4088,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4014,7 +4100,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4027,7 +4113,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -4076,7 +4162,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4088,7 +4174,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4101,7 +4187,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4299,7 +4385,7 @@ type Generation struct {
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4397,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4410,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -4411,7 +4497,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4423,7 +4509,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4436,7 +4522,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -4484,7 +4570,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4496,7 +4582,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4509,7 +4595,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -4537,7 +4623,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4549,7 +4635,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4562,7 +4648,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobSummary) GetId() string {
@@ -4643,7 +4729,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4655,7 +4741,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4668,7 +4754,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -4747,13 +4833,20 @@ type TaskStatus struct {
 	Line             string  `protobuf:"bytes,28,opt,name=line,proto3" json:"line,omitempty"`                                                    // last line of its output, at most 160 bytes; empty if none
 	LineAtUnixMs     int64   `protobuf:"varint,29,opt,name=line_at_unix_ms,json=lineAtUnixMs,proto3" json:"line_at_unix_ms,omitempty"`           // when it was written, by the clock of the AM; 0 if none
 	WebUrl           string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`                                  // of the page that it serves; empty while it does not run
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// What its processes send and receive over TCP; 0 if not known.
+	SentBytesPerSecond     float64 `protobuf:"fixed64,31,opt,name=sent_bytes_per_second,json=sentBytesPerSecond,proto3" json:"sent_bytes_per_second,omitempty"`
+	ReceivedBytesPerSecond float64 `protobuf:"fixed64,32,opt,name=received_bytes_per_second,json=receivedBytesPerSecond,proto3" json:"received_bytes_per_second,omitempty"`
+	// Of the GPUs that it has claimed. gpu_memory_limit_bytes is 0 if that is not known.
+	GpuPercent          float64 `protobuf:"fixed64,33,opt,name=gpu_percent,json=gpuPercent,proto3" json:"gpu_percent,omitempty"` // of the time in which something computes on one: their mean
+	GpuMemoryBytes      int64   `protobuf:"varint,34,opt,name=gpu_memory_bytes,json=gpuMemoryBytes,proto3" json:"gpu_memory_bytes,omitempty"`
+	GpuMemoryLimitBytes int64   `protobuf:"varint,35,opt,name=gpu_memory_limit_bytes,json=gpuMemoryLimitBytes,proto3" json:"gpu_memory_limit_bytes,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +4858,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +4871,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -4991,6 +5084,41 @@ func (x *TaskStatus) GetWebUrl() string {
 	return ""
 }
 
+func (x *TaskStatus) GetSentBytesPerSecond() float64 {
+	if x != nil {
+		return x.SentBytesPerSecond
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetReceivedBytesPerSecond() float64 {
+	if x != nil {
+		return x.ReceivedBytesPerSecond
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetGpuPercent() float64 {
+	if x != nil {
+		return x.GpuPercent
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetGpuMemoryBytes() int64 {
+	if x != nil {
+		return x.GpuMemoryBytes
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetGpuMemoryLimitBytes() int64 {
+	if x != nil {
+		return x.GpuMemoryLimitBytes
+	}
+	return 0
+}
+
 // Stage is a point in time between a job's submission, or a loss, and the start
 // of a task's process.
 type Stage struct {
@@ -5003,7 +5131,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5015,7 +5143,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5028,7 +5156,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Stage) GetName() string {
@@ -5073,7 +5201,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5213,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5226,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -5253,7 +5381,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5265,7 +5393,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5278,7 +5406,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Notification) GetId() string {
@@ -5365,7 +5493,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5377,7 +5505,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5390,7 +5518,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -5595,7 +5723,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"NeedsPeers\"#\n" +
 	"\aLingers\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xa1\x03\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xf5\x04\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\trss_bytes\x18\x02 \x01(\x03R\brssBytes\x12&\n" +
@@ -5612,7 +5740,16 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vtotal_steps\x18\v \x01(\x03R\n" +
 	"totalSteps\x12\x12\n" +
 	"\x04line\x18\f \x01(\tR\x04line\x12\x1e\n" +
-	"\vline_age_ms\x18\r \x01(\x03R\tlineAgeMs\"j\n" +
+	"\vline_age_ms\x18\r \x01(\x03R\tlineAgeMs\x126\n" +
+	"\x15sent_bytes_per_second\x18\x0e \x01(\x01H\x00R\x12sentBytesPerSecond\x88\x01\x01\x12>\n" +
+	"\x19received_bytes_per_second\x18\x0f \x01(\x01H\x01R\x16receivedBytesPerSecond\x88\x01\x01\x12\"\n" +
+	"\x03gpu\x18\x10 \x01(\v2\x10.holdfast.GPUUseR\x03gpuB\x18\n" +
+	"\x16_sent_bytes_per_secondB\x1c\n" +
+	"\x1a_received_bytes_per_second\"s\n" +
+	"\x06GPUUse\x12\x18\n" +
+	"\apercent\x18\x01 \x01(\x01R\apercent\x12!\n" +
+	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x12,\n" +
+	"\x12memory_limit_bytes\x18\x03 \x01(\x03R\x10memoryLimitBytes\"j\n" +
 	"\x06Scalar\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x10\n" +
@@ -5851,7 +5988,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xfa\x06\n" +
+	"warmStatus\"\xe8\b\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -5886,7 +6023,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04gpus\x18\x1b \x01(\x05R\x04gpus\x12\x12\n" +
 	"\x04line\x18\x1c \x01(\tR\x04line\x12%\n" +
 	"\x0fline_at_unix_ms\x18\x1d \x01(\x03R\flineAtUnixMs\x12\x17\n" +
-	"\aweb_url\x18\x1e \x01(\tR\x06webUrlB\f\n" +
+	"\aweb_url\x18\x1e \x01(\tR\x06webUrl\x121\n" +
+	"\x15sent_bytes_per_second\x18\x1f \x01(\x01R\x12sentBytesPerSecond\x129\n" +
+	"\x19received_bytes_per_second\x18  \x01(\x01R\x16receivedBytesPerSecond\x12\x1f\n" +
+	"\vgpu_percent\x18! \x01(\x01R\n" +
+	"gpuPercent\x12(\n" +
+	"\x10gpu_memory_bytes\x18\" \x01(\x03R\x0egpuMemoryBytes\x123\n" +
+	"\x16gpu_memory_limit_bytes\x18# \x01(\x03R\x13gpuMemoryLimitBytesB\f\n" +
 	"\n" +
 	"_exit_code\"9\n" +
 	"\x05Stage\x12\x12\n" +
@@ -5992,7 +6135,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -6010,55 +6153,56 @@ var file_holdfast_proto_goTypes = []any{
 	(*NeedsPeers)(nil),          // 13: holdfast.NeedsPeers
 	(*Lingers)(nil),             // 14: holdfast.Lingers
 	(*Heartbeat)(nil),           // 15: holdfast.Heartbeat
-	(*Scalar)(nil),              // 16: holdfast.Scalar
-	(*AgentFailure)(nil),        // 17: holdfast.AgentFailure
-	(*Committed)(nil),           // 18: holdfast.Committed
-	(*CommittedFile)(nil),       // 19: holdfast.CommittedFile
-	(*Prewarmed)(nil),           // 20: holdfast.Prewarmed
-	(*ExecOutput)(nil),          // 21: holdfast.ExecOutput
-	(*ImportProfile)(nil),       // 22: holdfast.ImportProfile
-	(*ToAgent)(nil),             // 23: holdfast.ToAgent
-	(*Exec)(nil),                // 24: holdfast.Exec
-	(*Assign)(nil),              // 25: holdfast.Assign
-	(*Start)(nil),               // 26: holdfast.Start
-	(*Stop)(nil),                // 27: holdfast.Stop
-	(*EndLingering)(nil),        // 28: holdfast.EndLingering
-	(*Routes)(nil),              // 29: holdfast.Routes
-	(*Release)(nil),             // 30: holdfast.Release
-	(*HeartbeatReply)(nil),      // 31: holdfast.HeartbeatReply
-	(*Tokens)(nil),              // 32: holdfast.Tokens
-	(*Prewarm)(nil),             // 33: holdfast.Prewarm
-	(*PrewarmPlan)(nil),         // 34: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),         // 35: holdfast.ExecRequest
-	(*RestartTaskRequest)(nil),  // 36: holdfast.RestartTaskRequest
-	(*RestartTaskResponse)(nil), // 37: holdfast.RestartTaskResponse
-	(*ScaleRequest)(nil),        // 38: holdfast.ScaleRequest
-	(*ScaleResponse)(nil),       // 39: holdfast.ScaleResponse
-	(*StatusRequest)(nil),       // 40: holdfast.StatusRequest
-	(*SamplesRequest)(nil),      // 41: holdfast.SamplesRequest
-	(*JobSamples)(nil),          // 42: holdfast.JobSamples
-	(*Series)(nil),              // 43: holdfast.Series
-	(*KillRequest)(nil),         // 44: holdfast.KillRequest
-	(*KillResponse)(nil),        // 45: holdfast.KillResponse
-	(*JobStatus)(nil),           // 46: holdfast.JobStatus
-	(*Generation)(nil),          // 47: holdfast.Generation
-	(*ScalarValue)(nil),         // 48: holdfast.ScalarValue
-	(*JobList)(nil),             // 49: holdfast.JobList
-	(*JobSummary)(nil),          // 50: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 51: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 52: holdfast.TaskStatus
-	(*Stage)(nil),               // 53: holdfast.Stage
-	(*Incident)(nil),            // 54: holdfast.Incident
-	(*Notification)(nil),        // 55: holdfast.Notification
-	(*JobEvent)(nil),            // 56: holdfast.JobEvent
-	nil,                         // 57: holdfast.JobSpec.EnvEntry
-	nil,                         // 58: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 59: holdfast.Start.EnvEntry
-	nil,                         // 60: holdfast.PrewarmPlan.EnvEntry
+	(*GPUUse)(nil),              // 16: holdfast.GPUUse
+	(*Scalar)(nil),              // 17: holdfast.Scalar
+	(*AgentFailure)(nil),        // 18: holdfast.AgentFailure
+	(*Committed)(nil),           // 19: holdfast.Committed
+	(*CommittedFile)(nil),       // 20: holdfast.CommittedFile
+	(*Prewarmed)(nil),           // 21: holdfast.Prewarmed
+	(*ExecOutput)(nil),          // 22: holdfast.ExecOutput
+	(*ImportProfile)(nil),       // 23: holdfast.ImportProfile
+	(*ToAgent)(nil),             // 24: holdfast.ToAgent
+	(*Exec)(nil),                // 25: holdfast.Exec
+	(*Assign)(nil),              // 26: holdfast.Assign
+	(*Start)(nil),               // 27: holdfast.Start
+	(*Stop)(nil),                // 28: holdfast.Stop
+	(*EndLingering)(nil),        // 29: holdfast.EndLingering
+	(*Routes)(nil),              // 30: holdfast.Routes
+	(*Release)(nil),             // 31: holdfast.Release
+	(*HeartbeatReply)(nil),      // 32: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 33: holdfast.Tokens
+	(*Prewarm)(nil),             // 34: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 35: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 36: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 37: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 38: holdfast.RestartTaskResponse
+	(*ScaleRequest)(nil),        // 39: holdfast.ScaleRequest
+	(*ScaleResponse)(nil),       // 40: holdfast.ScaleResponse
+	(*StatusRequest)(nil),       // 41: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 42: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 43: holdfast.JobSamples
+	(*Series)(nil),              // 44: holdfast.Series
+	(*KillRequest)(nil),         // 45: holdfast.KillRequest
+	(*KillResponse)(nil),        // 46: holdfast.KillResponse
+	(*JobStatus)(nil),           // 47: holdfast.JobStatus
+	(*Generation)(nil),          // 48: holdfast.Generation
+	(*ScalarValue)(nil),         // 49: holdfast.ScalarValue
+	(*JobList)(nil),             // 50: holdfast.JobList
+	(*JobSummary)(nil),          // 51: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 52: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 53: holdfast.TaskStatus
+	(*Stage)(nil),               // 54: holdfast.Stage
+	(*Incident)(nil),            // 55: holdfast.Incident
+	(*Notification)(nil),        // 56: holdfast.Notification
+	(*JobEvent)(nil),            // 57: holdfast.JobEvent
+	nil,                         // 58: holdfast.JobSpec.EnvEntry
+	nil,                         // 59: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 60: holdfast.Start.EnvEntry
+	nil,                         // 61: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	57, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	58, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -6068,74 +6212,75 @@ var file_holdfast_proto_depIdxs = []int32{
 	11, // 8: holdfast.FromAgent.started:type_name -> holdfast.Started
 	12, // 9: holdfast.FromAgent.exited:type_name -> holdfast.Exited
 	15, // 10: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
-	17, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
-	18, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	22, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
-	20, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	21, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	18, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
+	19, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
+	23, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	21, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
+	22, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
 	13, // 16: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
 	14, // 17: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
 	12, // 18: holdfast.Hello.exited:type_name -> holdfast.Exited
-	16, // 19: holdfast.Exited.scalars:type_name -> holdfast.Scalar
-	16, // 20: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
-	19, // 21: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	58, // 22: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	25, // 23: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	26, // 24: holdfast.ToAgent.start:type_name -> holdfast.Start
-	27, // 25: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	29, // 26: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	30, // 27: holdfast.ToAgent.release:type_name -> holdfast.Release
-	31, // 28: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	32, // 29: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	33, // 30: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	24, // 31: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	28, // 32: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
-	6,  // 33: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 34: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	34, // 35: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 36: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	29, // 37: holdfast.Assign.routes:type_name -> holdfast.Routes
-	59, // 38: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	25, // 39: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	60, // 40: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	22, // 41: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	43, // 42: holdfast.JobSamples.series:type_name -> holdfast.Series
-	43, // 43: holdfast.JobSamples.recent:type_name -> holdfast.Series
-	2,  // 44: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	52, // 45: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	51, // 46: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	56, // 47: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	54, // 48: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	6,  // 49: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	53, // 50: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	48, // 51: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	47, // 52: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	50, // 53: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 54: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 55: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	53, // 56: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	2,  // 57: holdfast.Notification.state:type_name -> holdfast.JobState
-	8,  // 58: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	40, // 59: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	40, // 60: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	44, // 61: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	41, // 62: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	36, // 63: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	38, // 64: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	35, // 65: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	23, // 66: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	46, // 67: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	46, // 68: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	45, // 69: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	42, // 70: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	37, // 71: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	39, // 72: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	21, // 73: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	66, // [66:74] is the sub-list for method output_type
-	58, // [58:66] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	17, // 19: holdfast.Exited.scalars:type_name -> holdfast.Scalar
+	17, // 20: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
+	16, // 21: holdfast.Heartbeat.gpu:type_name -> holdfast.GPUUse
+	20, // 22: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	59, // 23: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	26, // 24: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	27, // 25: holdfast.ToAgent.start:type_name -> holdfast.Start
+	28, // 26: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	30, // 27: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	31, // 28: holdfast.ToAgent.release:type_name -> holdfast.Release
+	32, // 29: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	33, // 30: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	34, // 31: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	25, // 32: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	29, // 33: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	6,  // 34: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 35: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	35, // 36: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 37: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	30, // 38: holdfast.Assign.routes:type_name -> holdfast.Routes
+	60, // 39: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	26, // 40: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	61, // 41: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	23, // 42: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	44, // 43: holdfast.JobSamples.series:type_name -> holdfast.Series
+	44, // 44: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	2,  // 45: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	53, // 46: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	52, // 47: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	57, // 48: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	55, // 49: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	6,  // 50: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	54, // 51: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	49, // 52: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	48, // 53: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	51, // 54: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 55: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 56: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	54, // 57: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	2,  // 58: holdfast.Notification.state:type_name -> holdfast.JobState
+	8,  // 59: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	41, // 60: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	41, // 61: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	45, // 62: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	42, // 63: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	37, // 64: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	39, // 65: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	36, // 66: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	24, // 67: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	47, // 68: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	47, // 69: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	46, // 70: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	43, // 71: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	38, // 72: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	40, // 73: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	22, // 74: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	67, // [67:75] is the sub-list for method output_type
+	59, // [59:67] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -6158,7 +6303,8 @@ func file_holdfast_proto_init() {
 		(*FromAgent_NeedsPeers)(nil),
 		(*FromAgent_Lingers)(nil),
 	}
-	file_holdfast_proto_msgTypes[19].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[11].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[20].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -6170,14 +6316,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[48].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[49].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   57,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -53,6 +53,7 @@ var rooms = map[string][]string{
 	"container/output":            {"hdfsckpt/store", "internal/logtimes", "proto", "runtime/tasklog"},
 	"container/peers":             {"container/failure", "container/sandbox", "container/steer", "internal/hadoop/conf", "proto", "runtime"},
 	"container/proctree":          {},
+	"container/traffic":           {},
 	"container/sandbox":           {"container/proctree", "container/steer"},
 	"container/stage":             {"container/failure", "container/peers", "container/sandbox", "container/steer", "container/warm", "hdfsckpt/mount", "hdfsckpt/store", "hdfsckpt/writers", "internal/hadoop/conf", "proto", "runtime"},
 	"container/steer":             {},
