@@ -297,7 +297,7 @@ func (j *Job) restoreState(t *task, r TaskRecord) {
 		j.becomeStopping(t, stop{r.Stop.Reason, r.Stop.Cause, fromMilli(r.Stop.By)})
 	}
 	if r.LeaveBy != 0 {
-		j.becomeLeaving(t, leaveOrder{by: fromMilli(r.LeaveBy), grace: time.Duration(r.Grace) * time.Millisecond, preempted: true})
+		j.becomeLeaving(t, leaveOrder{by: fromMilli(r.LeaveBy), grace: time.Duration(r.Grace) * time.Millisecond, reason: r.LeaveReason})
 	}
 }
 

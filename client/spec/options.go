@@ -149,7 +149,7 @@ var jobOptions = []option[Draft]{
 		},
 	}, {
 		name: "elastic-grow", group: groupLosses, help: "when tasks join that were missing: checkpoint, or a DURATION",
-		doc: "when tasks join that the job [was without](elastic.md): `checkpoint`, as soon as the next one is complete, or so long after it began to work without them. At most once in five minutes. Default: `checkpoint`",
+		doc: "when tasks join that the job [was without](elastic.md): `checkpoint`, as soon as the next one is complete, or so long after it began to work without them. At most three times in five minutes. Default: `checkpoint`",
 		kind: func(d *Draft) kind {
 			return optional(growth(&d.Job.ElasticGrowMs), func() bool { return d.Job.ElasticGrowMs == 0 })
 		},
@@ -202,8 +202,8 @@ var jobOptions = []option[Draft]{
 		doc:  "who else may see the job, `\"USER,USER GROUP,GROUP\"`, or `*` for everybody: [security.md](security.md)",
 		kind: func(d *Draft) kind { return accessList(&d.Job.ViewAcl) },
 	}, {
-		name: "modify-acl", group: groupCluster, clusterOnly: true, help: "who else may end the job",
-		doc:  "who else may end the job, in the same form",
+		name: "modify-acl", group: groupCluster, clusterOnly: true, help: "who else may end the job, and change its checkpoints on its page",
+		doc:  "who else may end the job, and change its checkpoints on its [page](security.md#the-tracking-page), in the same form",
 		kind: func(d *Draft) kind { return accessList(&d.Job.ModifyAcl) },
 	}, {
 		name: "history-url", group: groupCluster, clusterOnly: true, help: "where YARN's link leads after the end: URL/ID",
