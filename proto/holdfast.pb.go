@@ -687,6 +687,9 @@ type RoleSpec struct {
 	Coordinates bool   `protobuf:"varint,17,opt,name=coordinates,proto3" json:"coordinates,omitempty"`
 	NodeLabel   string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
 	Spread      bool   `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                       // YARN only: no two of its tasks are on one node
+	// YARN only: what each task gets of resource types other than memory, vcores and GPUs, by
+	// their names; once submitted, in the units in which the cluster counts them.
+	Resources map[string]*Amount `protobuf:"bytes,18,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The container image in which the role's tasks run; empty means JobSpec.image.
 	Image string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
 	// Of ranks: they work in numbers that this divides; 0 and 1 allow any.
@@ -847,6 +850,13 @@ func (x *RoleSpec) GetSpread() bool {
 	return false
 }
 
+func (x *RoleSpec) GetResources() map[string]*Amount {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
 func (x *RoleSpec) GetImage() string {
 	if x != nil {
 		return x.Image
@@ -868,6 +878,59 @@ func (x *RoleSpec) GetWebPath() string {
 	return ""
 }
 
+// Amount is how much there is of a resource: a number of one of Hadoop's units.
+type Amount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Value         int64                  `protobuf:"varint,1,opt,name=value,proto3" json:"value,omitempty"`
+	Unit          string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"` // empty, k, M, G, Ki, ...
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Amount) Reset() {
+	*x = Amount{}
+	mi := &file_holdfast_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Amount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Amount) ProtoMessage() {}
+
+func (x *Amount) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Amount.ProtoReflect.Descriptor instead.
+func (*Amount) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Amount) GetValue() int64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Amount) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
 type CheckpointSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`                                       // as the script spells it, relative or absolute
@@ -882,7 +945,7 @@ type CheckpointSpec struct {
 
 func (x *CheckpointSpec) Reset() {
 	*x = CheckpointSpec{}
-	mi := &file_holdfast_proto_msgTypes[2]
+	mi := &file_holdfast_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +957,7 @@ func (x *CheckpointSpec) String() string {
 func (*CheckpointSpec) ProtoMessage() {}
 
 func (x *CheckpointSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[2]
+	mi := &file_holdfast_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +970,7 @@ func (x *CheckpointSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointSpec.ProtoReflect.Descriptor instead.
 func (*CheckpointSpec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{2}
+	return file_holdfast_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CheckpointSpec) GetPath() string {
@@ -968,7 +1031,7 @@ type FileSpec struct {
 
 func (x *FileSpec) Reset() {
 	*x = FileSpec{}
-	mi := &file_holdfast_proto_msgTypes[3]
+	mi := &file_holdfast_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1043,7 @@ func (x *FileSpec) String() string {
 func (*FileSpec) ProtoMessage() {}
 
 func (x *FileSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[3]
+	mi := &file_holdfast_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1056,7 @@ func (x *FileSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileSpec.ProtoReflect.Descriptor instead.
 func (*FileSpec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{3}
+	return file_holdfast_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FileSpec) GetName() string {
@@ -1061,7 +1124,7 @@ type FromAgent struct {
 
 func (x *FromAgent) Reset() {
 	*x = FromAgent{}
-	mi := &file_holdfast_proto_msgTypes[4]
+	mi := &file_holdfast_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1073,7 +1136,7 @@ func (x *FromAgent) String() string {
 func (*FromAgent) ProtoMessage() {}
 
 func (x *FromAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[4]
+	mi := &file_holdfast_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1086,7 +1149,7 @@ func (x *FromAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromAgent.ProtoReflect.Descriptor instead.
 func (*FromAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{4}
+	return file_holdfast_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FromAgent) GetMessage() isFromAgent_Message {
@@ -1302,7 +1365,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_holdfast_proto_msgTypes[5]
+	mi := &file_holdfast_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1377,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[5]
+	mi := &file_holdfast_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1390,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{5}
+	return file_holdfast_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Hello) GetContainer() string {
@@ -1428,7 +1491,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_holdfast_proto_msgTypes[6]
+	mi := &file_holdfast_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1503,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[6]
+	mi := &file_holdfast_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1516,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{6}
+	return file_holdfast_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Prepared) GetPort() int32 {
@@ -1496,7 +1559,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_holdfast_proto_msgTypes[7]
+	mi := &file_holdfast_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1571,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[7]
+	mi := &file_holdfast_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1584,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{7}
+	return file_holdfast_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Started) GetAttempt() int32 {
@@ -1569,7 +1632,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_holdfast_proto_msgTypes[8]
+	mi := &file_holdfast_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1644,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[8]
+	mi := &file_holdfast_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +1657,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{8}
+	return file_holdfast_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Exited) GetAttempt() int32 {
@@ -1712,7 +1775,7 @@ type NeedsPeers struct {
 
 func (x *NeedsPeers) Reset() {
 	*x = NeedsPeers{}
-	mi := &file_holdfast_proto_msgTypes[9]
+	mi := &file_holdfast_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1787,7 @@ func (x *NeedsPeers) String() string {
 func (*NeedsPeers) ProtoMessage() {}
 
 func (x *NeedsPeers) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[9]
+	mi := &file_holdfast_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1800,7 @@ func (x *NeedsPeers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NeedsPeers.ProtoReflect.Descriptor instead.
 func (*NeedsPeers) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{9}
+	return file_holdfast_proto_rawDescGZIP(), []int{10}
 }
 
 // Lingers reports that the running attempt has done its work, and that its process stays
@@ -1751,7 +1814,7 @@ type Lingers struct {
 
 func (x *Lingers) Reset() {
 	*x = Lingers{}
-	mi := &file_holdfast_proto_msgTypes[10]
+	mi := &file_holdfast_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1826,7 @@ func (x *Lingers) String() string {
 func (*Lingers) ProtoMessage() {}
 
 func (x *Lingers) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[10]
+	mi := &file_holdfast_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1839,7 @@ func (x *Lingers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lingers.ProtoReflect.Descriptor instead.
 func (*Lingers) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{10}
+	return file_holdfast_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Lingers) GetAttempt() int32 {
@@ -1809,7 +1872,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_holdfast_proto_msgTypes[11]
+	mi := &file_holdfast_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +1884,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[11]
+	mi := &file_holdfast_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +1897,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{11}
+	return file_holdfast_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Heartbeat) GetSequence() int64 {
@@ -1944,7 +2007,7 @@ type Scalar struct {
 
 func (x *Scalar) Reset() {
 	*x = Scalar{}
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2019,7 @@ func (x *Scalar) String() string {
 func (*Scalar) ProtoMessage() {}
 
 func (x *Scalar) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2032,7 @@ func (x *Scalar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scalar.ProtoReflect.Descriptor instead.
 func (*Scalar) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Scalar) GetName() string {
@@ -2022,7 +2085,7 @@ type AgentFailure struct {
 
 func (x *AgentFailure) Reset() {
 	*x = AgentFailure{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2097,7 @@ func (x *AgentFailure) String() string {
 func (*AgentFailure) ProtoMessage() {}
 
 func (x *AgentFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2110,7 @@ func (x *AgentFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFailure.ProtoReflect.Descriptor instead.
 func (*AgentFailure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AgentFailure) GetDetail() string {
@@ -2090,7 +2153,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2165,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2178,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Committed) GetPath() string {
@@ -2147,7 +2210,7 @@ type CommittedFile struct {
 
 func (x *CommittedFile) Reset() {
 	*x = CommittedFile{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2222,7 @@ func (x *CommittedFile) String() string {
 func (*CommittedFile) ProtoMessage() {}
 
 func (x *CommittedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2235,7 @@ func (x *CommittedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
 func (*CommittedFile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CommittedFile) GetName() string {
@@ -2234,7 +2297,7 @@ type Prewarmed struct {
 
 func (x *Prewarmed) Reset() {
 	*x = Prewarmed{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2309,7 @@ func (x *Prewarmed) String() string {
 func (*Prewarmed) ProtoMessage() {}
 
 func (x *Prewarmed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2322,7 @@ func (x *Prewarmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarmed.ProtoReflect.Descriptor instead.
 func (*Prewarmed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 // ExecOutput is a part of the answer to Exec.
@@ -2276,7 +2339,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2351,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2364,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExecOutput) GetId() int64 {
@@ -2358,7 +2421,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2433,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2383,7 +2446,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -2442,7 +2505,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2517,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2530,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -2646,7 +2709,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2658,7 +2721,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2671,7 +2734,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Exec) GetId() int64 {
@@ -2735,7 +2798,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2747,7 +2810,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2760,7 +2823,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Assign) GetJob() string {
@@ -2891,7 +2954,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2966,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +2979,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -2987,7 +3050,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2999,7 +3062,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3012,7 +3075,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -3039,7 +3102,7 @@ type EndLingering struct {
 
 func (x *EndLingering) Reset() {
 	*x = EndLingering{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3114,7 @@ func (x *EndLingering) String() string {
 func (*EndLingering) ProtoMessage() {}
 
 func (x *EndLingering) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3127,7 @@ func (x *EndLingering) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
 func (*EndLingering) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -3086,7 +3149,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +3161,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +3174,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Routes) GetFull() bool {
@@ -3173,7 +3236,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3185,7 +3248,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3198,7 +3261,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Release) GetWhy() string {
@@ -3219,7 +3282,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3294,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3307,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -3272,7 +3335,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3347,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3360,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -3319,7 +3382,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3331,7 +3394,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3344,7 +3407,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -3374,7 +3437,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +3449,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +3462,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -3435,7 +3498,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3510,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3523,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -3501,7 +3564,7 @@ type RestartTaskRequest struct {
 
 func (x *RestartTaskRequest) Reset() {
 	*x = RestartTaskRequest{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3576,7 @@ func (x *RestartTaskRequest) String() string {
 func (*RestartTaskRequest) ProtoMessage() {}
 
 func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3589,7 @@ func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
 func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RestartTaskRequest) GetTask() string {
@@ -3551,7 +3614,7 @@ type RestartTaskResponse struct {
 
 func (x *RestartTaskResponse) Reset() {
 	*x = RestartTaskResponse{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3563,7 +3626,7 @@ func (x *RestartTaskResponse) String() string {
 func (*RestartTaskResponse) ProtoMessage() {}
 
 func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3576,7 +3639,7 @@ func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
 func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 type ScaleRequest struct {
@@ -3590,7 +3653,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3602,7 +3665,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3615,7 +3678,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ScaleRequest) GetRole() string {
@@ -3647,7 +3710,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3659,7 +3722,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3672,7 +3735,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 type StatusRequest struct {
@@ -3683,7 +3746,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3758,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3771,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 // SamplesRequest selects samples of a job.
@@ -3727,7 +3790,7 @@ type SamplesRequest struct {
 
 func (x *SamplesRequest) Reset() {
 	*x = SamplesRequest{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3739,7 +3802,7 @@ func (x *SamplesRequest) String() string {
 func (*SamplesRequest) ProtoMessage() {}
 
 func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3752,7 +3815,7 @@ func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
 func (*SamplesRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SamplesRequest) GetNames() []string {
@@ -3789,7 +3852,7 @@ type JobSamples struct {
 
 func (x *JobSamples) Reset() {
 	*x = JobSamples{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3801,7 +3864,7 @@ func (x *JobSamples) String() string {
 func (*JobSamples) ProtoMessage() {}
 
 func (x *JobSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3814,7 +3877,7 @@ func (x *JobSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
 func (*JobSamples) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JobSamples) GetId() string {
@@ -3858,7 +3921,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3870,7 +3933,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3883,7 +3946,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Series) GetName() string {
@@ -3958,7 +4021,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3970,7 +4033,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3983,7 +4046,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -4002,7 +4065,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4014,7 +4077,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4027,7 +4090,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -4076,7 +4139,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4088,7 +4151,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4101,7 +4164,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4299,7 +4362,7 @@ type Generation struct {
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4374,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4387,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -4411,7 +4474,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4423,7 +4486,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4436,7 +4499,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -4484,7 +4547,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4496,7 +4559,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4509,7 +4572,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -4537,7 +4600,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4549,7 +4612,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4562,7 +4625,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobSummary) GetId() string {
@@ -4643,7 +4706,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4655,7 +4718,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4668,7 +4731,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -4753,7 +4816,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +4828,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +4841,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -5003,7 +5066,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5015,7 +5078,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5028,7 +5091,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Stage) GetName() string {
@@ -5073,7 +5136,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5148,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5161,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -5253,7 +5316,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5265,7 +5328,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5278,7 +5341,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Notification) GetId() string {
@@ -5365,7 +5428,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5377,7 +5440,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5390,7 +5453,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -5490,7 +5553,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
 	"\x0e_stop_grace_msB\x12\n" +
-	"\x10_elastic_wait_ms\"\xd3\x04\n" +
+	"\x10_elastic_wait_ms\"\xe4\x05\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5512,10 +5575,17 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vcoordinates\x18\x11 \x01(\bR\vcoordinates\x12\x1d\n" +
 	"\n" +
 	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x16\n" +
-	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x14\n" +
+	"\x06spread\x18\x0f \x01(\bR\x06spread\x12?\n" +
+	"\tresources\x18\x12 \x03(\v2!.holdfast.RoleSpec.ResourcesEntryR\tresources\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12\x1a\n" +
 	"\bmultiple\x18\x1e \x01(\x05R\bmultiple\x12\x19\n" +
-	"\bweb_path\x182 \x01(\tR\awebPath\"\xa1\x01\n" +
+	"\bweb_path\x182 \x01(\tR\awebPath\x1aN\n" +
+	"\x0eResourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.holdfast.AmountR\x05value:\x028\x01\"2\n" +
+	"\x06Amount\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\x03R\x05value\x12\x12\n" +
+	"\x04unit\x18\x02 \x01(\tR\x04unit\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -5992,7 +6062,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -6000,142 +6070,146 @@ var file_holdfast_proto_goTypes = []any{
 	(TaskState)(0),              // 3: holdfast.TaskState
 	(*JobSpec)(nil),             // 4: holdfast.JobSpec
 	(*RoleSpec)(nil),            // 5: holdfast.RoleSpec
-	(*CheckpointSpec)(nil),      // 6: holdfast.CheckpointSpec
-	(*FileSpec)(nil),            // 7: holdfast.FileSpec
-	(*FromAgent)(nil),           // 8: holdfast.FromAgent
-	(*Hello)(nil),               // 9: holdfast.Hello
-	(*Prepared)(nil),            // 10: holdfast.Prepared
-	(*Started)(nil),             // 11: holdfast.Started
-	(*Exited)(nil),              // 12: holdfast.Exited
-	(*NeedsPeers)(nil),          // 13: holdfast.NeedsPeers
-	(*Lingers)(nil),             // 14: holdfast.Lingers
-	(*Heartbeat)(nil),           // 15: holdfast.Heartbeat
-	(*Scalar)(nil),              // 16: holdfast.Scalar
-	(*AgentFailure)(nil),        // 17: holdfast.AgentFailure
-	(*Committed)(nil),           // 18: holdfast.Committed
-	(*CommittedFile)(nil),       // 19: holdfast.CommittedFile
-	(*Prewarmed)(nil),           // 20: holdfast.Prewarmed
-	(*ExecOutput)(nil),          // 21: holdfast.ExecOutput
-	(*ImportProfile)(nil),       // 22: holdfast.ImportProfile
-	(*ToAgent)(nil),             // 23: holdfast.ToAgent
-	(*Exec)(nil),                // 24: holdfast.Exec
-	(*Assign)(nil),              // 25: holdfast.Assign
-	(*Start)(nil),               // 26: holdfast.Start
-	(*Stop)(nil),                // 27: holdfast.Stop
-	(*EndLingering)(nil),        // 28: holdfast.EndLingering
-	(*Routes)(nil),              // 29: holdfast.Routes
-	(*Release)(nil),             // 30: holdfast.Release
-	(*HeartbeatReply)(nil),      // 31: holdfast.HeartbeatReply
-	(*Tokens)(nil),              // 32: holdfast.Tokens
-	(*Prewarm)(nil),             // 33: holdfast.Prewarm
-	(*PrewarmPlan)(nil),         // 34: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),         // 35: holdfast.ExecRequest
-	(*RestartTaskRequest)(nil),  // 36: holdfast.RestartTaskRequest
-	(*RestartTaskResponse)(nil), // 37: holdfast.RestartTaskResponse
-	(*ScaleRequest)(nil),        // 38: holdfast.ScaleRequest
-	(*ScaleResponse)(nil),       // 39: holdfast.ScaleResponse
-	(*StatusRequest)(nil),       // 40: holdfast.StatusRequest
-	(*SamplesRequest)(nil),      // 41: holdfast.SamplesRequest
-	(*JobSamples)(nil),          // 42: holdfast.JobSamples
-	(*Series)(nil),              // 43: holdfast.Series
-	(*KillRequest)(nil),         // 44: holdfast.KillRequest
-	(*KillResponse)(nil),        // 45: holdfast.KillResponse
-	(*JobStatus)(nil),           // 46: holdfast.JobStatus
-	(*Generation)(nil),          // 47: holdfast.Generation
-	(*ScalarValue)(nil),         // 48: holdfast.ScalarValue
-	(*JobList)(nil),             // 49: holdfast.JobList
-	(*JobSummary)(nil),          // 50: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 51: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 52: holdfast.TaskStatus
-	(*Stage)(nil),               // 53: holdfast.Stage
-	(*Incident)(nil),            // 54: holdfast.Incident
-	(*Notification)(nil),        // 55: holdfast.Notification
-	(*JobEvent)(nil),            // 56: holdfast.JobEvent
-	nil,                         // 57: holdfast.JobSpec.EnvEntry
-	nil,                         // 58: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 59: holdfast.Start.EnvEntry
-	nil,                         // 60: holdfast.PrewarmPlan.EnvEntry
+	(*Amount)(nil),              // 6: holdfast.Amount
+	(*CheckpointSpec)(nil),      // 7: holdfast.CheckpointSpec
+	(*FileSpec)(nil),            // 8: holdfast.FileSpec
+	(*FromAgent)(nil),           // 9: holdfast.FromAgent
+	(*Hello)(nil),               // 10: holdfast.Hello
+	(*Prepared)(nil),            // 11: holdfast.Prepared
+	(*Started)(nil),             // 12: holdfast.Started
+	(*Exited)(nil),              // 13: holdfast.Exited
+	(*NeedsPeers)(nil),          // 14: holdfast.NeedsPeers
+	(*Lingers)(nil),             // 15: holdfast.Lingers
+	(*Heartbeat)(nil),           // 16: holdfast.Heartbeat
+	(*Scalar)(nil),              // 17: holdfast.Scalar
+	(*AgentFailure)(nil),        // 18: holdfast.AgentFailure
+	(*Committed)(nil),           // 19: holdfast.Committed
+	(*CommittedFile)(nil),       // 20: holdfast.CommittedFile
+	(*Prewarmed)(nil),           // 21: holdfast.Prewarmed
+	(*ExecOutput)(nil),          // 22: holdfast.ExecOutput
+	(*ImportProfile)(nil),       // 23: holdfast.ImportProfile
+	(*ToAgent)(nil),             // 24: holdfast.ToAgent
+	(*Exec)(nil),                // 25: holdfast.Exec
+	(*Assign)(nil),              // 26: holdfast.Assign
+	(*Start)(nil),               // 27: holdfast.Start
+	(*Stop)(nil),                // 28: holdfast.Stop
+	(*EndLingering)(nil),        // 29: holdfast.EndLingering
+	(*Routes)(nil),              // 30: holdfast.Routes
+	(*Release)(nil),             // 31: holdfast.Release
+	(*HeartbeatReply)(nil),      // 32: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 33: holdfast.Tokens
+	(*Prewarm)(nil),             // 34: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 35: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 36: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 37: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 38: holdfast.RestartTaskResponse
+	(*ScaleRequest)(nil),        // 39: holdfast.ScaleRequest
+	(*ScaleResponse)(nil),       // 40: holdfast.ScaleResponse
+	(*StatusRequest)(nil),       // 41: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 42: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 43: holdfast.JobSamples
+	(*Series)(nil),              // 44: holdfast.Series
+	(*KillRequest)(nil),         // 45: holdfast.KillRequest
+	(*KillResponse)(nil),        // 46: holdfast.KillResponse
+	(*JobStatus)(nil),           // 47: holdfast.JobStatus
+	(*Generation)(nil),          // 48: holdfast.Generation
+	(*ScalarValue)(nil),         // 49: holdfast.ScalarValue
+	(*JobList)(nil),             // 50: holdfast.JobList
+	(*JobSummary)(nil),          // 51: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 52: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 53: holdfast.TaskStatus
+	(*Stage)(nil),               // 54: holdfast.Stage
+	(*Incident)(nil),            // 55: holdfast.Incident
+	(*Notification)(nil),        // 56: holdfast.Notification
+	(*JobEvent)(nil),            // 57: holdfast.JobEvent
+	nil,                         // 58: holdfast.JobSpec.EnvEntry
+	nil,                         // 59: holdfast.RoleSpec.ResourcesEntry
+	nil,                         // 60: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 61: holdfast.Start.EnvEntry
+	nil,                         // 62: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	57, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
-	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
+	58, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	7,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
+	8,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
 	1,  // 5: holdfast.RoleSpec.completion:type_name -> holdfast.CompletionRule
-	9,  // 6: holdfast.FromAgent.hello:type_name -> holdfast.Hello
-	10, // 7: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
-	11, // 8: holdfast.FromAgent.started:type_name -> holdfast.Started
-	12, // 9: holdfast.FromAgent.exited:type_name -> holdfast.Exited
-	15, // 10: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
-	17, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
-	18, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	22, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
-	20, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	21, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
-	13, // 16: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
-	14, // 17: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
-	12, // 18: holdfast.Hello.exited:type_name -> holdfast.Exited
-	16, // 19: holdfast.Exited.scalars:type_name -> holdfast.Scalar
-	16, // 20: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
-	19, // 21: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	58, // 22: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	25, // 23: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	26, // 24: holdfast.ToAgent.start:type_name -> holdfast.Start
-	27, // 25: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	29, // 26: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	30, // 27: holdfast.ToAgent.release:type_name -> holdfast.Release
-	31, // 28: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	32, // 29: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	33, // 30: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	24, // 31: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	28, // 32: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
-	6,  // 33: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 34: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	34, // 35: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 36: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	29, // 37: holdfast.Assign.routes:type_name -> holdfast.Routes
-	59, // 38: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	25, // 39: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	60, // 40: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	22, // 41: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	43, // 42: holdfast.JobSamples.series:type_name -> holdfast.Series
-	43, // 43: holdfast.JobSamples.recent:type_name -> holdfast.Series
-	2,  // 44: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	52, // 45: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	51, // 46: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	56, // 47: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	54, // 48: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	6,  // 49: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	53, // 50: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	48, // 51: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	47, // 52: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	50, // 53: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 54: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 55: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	53, // 56: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	2,  // 57: holdfast.Notification.state:type_name -> holdfast.JobState
-	8,  // 58: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	40, // 59: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	40, // 60: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	44, // 61: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	41, // 62: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	36, // 63: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	38, // 64: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	35, // 65: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	23, // 66: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	46, // 67: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	46, // 68: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	45, // 69: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	42, // 70: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	37, // 71: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	39, // 72: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	21, // 73: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	66, // [66:74] is the sub-list for method output_type
-	58, // [58:66] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	59, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
+	10, // 7: holdfast.FromAgent.hello:type_name -> holdfast.Hello
+	11, // 8: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
+	12, // 9: holdfast.FromAgent.started:type_name -> holdfast.Started
+	13, // 10: holdfast.FromAgent.exited:type_name -> holdfast.Exited
+	16, // 11: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
+	18, // 12: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
+	19, // 13: holdfast.FromAgent.committed:type_name -> holdfast.Committed
+	23, // 14: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	21, // 15: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
+	22, // 16: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	14, // 17: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
+	15, // 18: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
+	13, // 19: holdfast.Hello.exited:type_name -> holdfast.Exited
+	17, // 20: holdfast.Exited.scalars:type_name -> holdfast.Scalar
+	17, // 21: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
+	20, // 22: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	60, // 23: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	26, // 24: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	27, // 25: holdfast.ToAgent.start:type_name -> holdfast.Start
+	28, // 26: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	30, // 27: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	31, // 28: holdfast.ToAgent.release:type_name -> holdfast.Release
+	32, // 29: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	33, // 30: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	34, // 31: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	25, // 32: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	29, // 33: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	7,  // 34: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	8,  // 35: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	35, // 36: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 37: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	30, // 38: holdfast.Assign.routes:type_name -> holdfast.Routes
+	61, // 39: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	26, // 40: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	62, // 41: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	23, // 42: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	44, // 43: holdfast.JobSamples.series:type_name -> holdfast.Series
+	44, // 44: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	2,  // 45: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	53, // 46: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	52, // 47: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	57, // 48: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	55, // 49: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	7,  // 50: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	54, // 51: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	49, // 52: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	48, // 53: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	51, // 54: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 55: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 56: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	54, // 57: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	2,  // 58: holdfast.Notification.state:type_name -> holdfast.JobState
+	6,  // 59: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
+	9,  // 60: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	41, // 61: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	41, // 62: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	45, // 63: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	42, // 64: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	37, // 65: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	39, // 66: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	36, // 67: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	24, // 68: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	47, // 69: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	47, // 70: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	46, // 71: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	43, // 72: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	38, // 73: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	40, // 74: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	22, // 75: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	68, // [68:76] is the sub-list for method output_type
+	60, // [60:68] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -6144,7 +6218,7 @@ func file_holdfast_proto_init() {
 		return
 	}
 	file_holdfast_proto_msgTypes[0].OneofWrappers = []any{}
-	file_holdfast_proto_msgTypes[4].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[5].OneofWrappers = []any{
 		(*FromAgent_Hello)(nil),
 		(*FromAgent_Prepared)(nil),
 		(*FromAgent_Started)(nil),
@@ -6158,7 +6232,7 @@ func file_holdfast_proto_init() {
 		(*FromAgent_NeedsPeers)(nil),
 		(*FromAgent_Lingers)(nil),
 	}
-	file_holdfast_proto_msgTypes[19].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[20].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -6170,14 +6244,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[48].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[49].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   57,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
