@@ -36,7 +36,7 @@ func (j *Job) newRequest(t *task) Ask {
 	j.requests++
 	return Ask{
 		Request: fmt.Sprintf("%s/%d", t.name, j.requests), Task: t.name, Role: t.role.Name,
-		MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus,
+		MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus, Others: t.role.Resources,
 		Avoid: j.avoid(), Apart: j.apart(t), Pause: j.pause(t),
 	}
 }

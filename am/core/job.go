@@ -336,6 +336,8 @@ func (j *Job) handle(e Event) {
 			j.record(nil, KindWaiting, "%s", e.Why)
 		}
 		j.waiting = e.Why
+	case Noted:
+		j.record(nil, KindNote, "%s", e.Text)
 	case Kill:
 		j.hurry()
 		j.end(proto.JobState_JOB_STATE_KILLED, e.Why)

@@ -212,7 +212,7 @@ func (d *Driver) execute(commands []any) {
 
 // checkAsk returns an error for an ask that the scheduler would refuse, as far as is known.
 func (d *Driver) checkAsk(a core.Ask) error {
-	if d.reg.Maximum == (hadoop.Resource{}) { // the answer with it was lost
+	if d.reg.Maximum.Equal(hadoop.Resource{}) { // the answer with it was lost
 		return nil
 	}
 	return hadoop.CheckDemands(d.reg.Maximum, []hadoop.Demand{{Role: a.Role, Count: 1, Resource: resourceOf(a)}})

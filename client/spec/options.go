@@ -248,6 +248,10 @@ var roleOptions = []option[proto.RoleSpec]{
 		doc:  "GPUs of a task, which no other task of its node uses: [frameworks.md](frameworks.md#gpus)",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, maxCount) },
 	}, {
+		name: "resource", group: groupRoles, clusterOnly: true, help: "another resource of a task, as yarn.io/fpga=1; may be repeated",
+		doc:  "how much a task gets of another of YARN's resource types, as `yarn.io/fpga=1` or `example.com/disk=100G`: [clusters.md](clusters.md#resources). May be repeated",
+		kind: func(r *proto.RoleSpec) kind { return amounts(&r.Resources) },
+	}, {
 		name: "node-label", group: groupRoles, clusterOnly: true, help: "the nodes' label for a role",
 		doc:  "the label of the nodes for the role. Default: that of the job",
 		kind: func(r *proto.RoleSpec) kind { return nodeLabel(&r.NodeLabel) },

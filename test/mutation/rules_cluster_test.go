@@ -13,6 +13,20 @@ func TestLongEachRuleOfTheClusterHasATestThatFailsWithoutIt(t *testing.T) {
 // what the command line and the page say is true.
 var clusterRules = []rule{
 	{
+		promise: "no more containers are asked of a node than it has of any resource",
+		file:    "am/yarn/table.go",
+		old:     `n = min(n, free.Others[name].Times(a))`,
+		new:     `_, _ = name, a`,
+		pkg:     "am/yarn", test: "TestTableCountsOtherResources",
+	},
+	{
+		promise: "an amount of a resource is asked for in the unit in which the cluster counts it",
+		file:    "client/submit/places.go",
+		old:     `amount := yarn.Amounts(r.Resources)[name].In(p.types[i].Unit)`,
+		new:     `amount := yarn.Amounts(r.Resources)[name]`,
+		pkg:     "test/e2e", test: "TestOtherResources",
+	},
+	{
 		promise: "a job whose image a node ignores does not run outside of it",
 		file:    "internal/hadoop/yarn/image.go",
 		old:     `if name == "" || os.Getpid() == 1`,

@@ -82,17 +82,21 @@ func CheckDemands(maximum Resource, demands []Demand) error {
 		if d.Resource.Fits(maximum) {
 			continue
 		}
+		maximum.Others = maps.Clone(maximum.Others)
 		option := "memory"
 		switch {
 		case d.Resource.MemoryMB > maximum.MemoryMB:
 		case d.Resource.VCores > maximum.VCores:
 			option = "vcores"
-		case maximum.GPUs == 0:
+		case d.Resource.GPUs > 0 && maximum.GPUs == 0:
 			return fmt.Errorf("the role %q asks for %s a task, and the cluster knows no GPUs (resource type %s): ask for none with %s 0, or for a cluster that has them",
 				d.Role, plural(int64(d.Resource.GPUs), "GPU"), gpuResource, d.Flag("gpus"))
-		default:
+		case d.Resource.GPUs > maximum.GPUs:
 			option = "gpus"
+		default:
+			option = "resource"
 		}
+		maps.DeleteFunc(maximum.Others, func(name string, most Amount) bool { return d.Resource.Others[name].Compare(most) <= 0 })
 		return fmt.Errorf("%s, and the cluster gives a container at most %s: lower %s, or have yarn.scheduler.maximum-allocation-* raised", d, maximum, d.Flag(option))
 	}
 	return nil
