@@ -25,7 +25,7 @@ var allSlices = []slice{
 		{"test/programs", []string{"TestLongTensorFlowVersions", "TestLongRayPrograms", "TestLongTorchFTPrograms"}},
 	}},
 	{name: "programs-horovod", tests: []tests{
-		{"test/programs", []string{"TestLongHorovodPrograms"}},
+		{"test/programs", []string{"TestLongHorovodPrograms", "TestLongMXNetPrograms"}},
 	}},
 	{name: "faults-tasks", tests: []tests{
 		{"test/faults", []string{"TestLongTasksAreLost", "TestLongMastersAreLost"}},
