@@ -684,9 +684,11 @@ type RoleSpec struct {
 	// cannot once one of them is lost. Derived from the framework.
 	SavesTogether bool `protobuf:"varint,16,opt,name=saves_together,json=savesTogether,proto3" json:"saves_together,omitempty"`
 	// A service that holds nothing of the model: with its loss nothing is rolled back.
-	Coordinates bool   `protobuf:"varint,17,opt,name=coordinates,proto3" json:"coordinates,omitempty"`
-	NodeLabel   string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
-	Spread      bool   `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                       // YARN only: no two of its tasks are on one node
+	Coordinates  bool     `protobuf:"varint,17,opt,name=coordinates,proto3" json:"coordinates,omitempty"`
+	NodeLabel    string   `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"`          // YARN only; empty means JobSpec.node_label
+	Spread       bool     `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                                // YARN only: no two of its tasks are on one node
+	Pack         bool     `protobuf:"varint,19,opt,name=pack,proto3" json:"pack,omitempty"`                                    // YARN only: its tasks are on one node, or else one rack, if there is room
+	AntiAffinity []string `protobuf:"bytes,20,rep,name=anti_affinity,json=antiAffinity,proto3" json:"anti_affinity,omitempty"` // YARN only: roles with whose tasks its own share no node
 	// YARN only: what each task gets of resource types other than memory, vcores and GPUs, by
 	// their names; once submitted, in the units in which the cluster counts them.
 	Resources map[string]*Amount `protobuf:"bytes,18,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -848,6 +850,20 @@ func (x *RoleSpec) GetSpread() bool {
 		return x.Spread
 	}
 	return false
+}
+
+func (x *RoleSpec) GetPack() bool {
+	if x != nil {
+		return x.Pack
+	}
+	return false
+}
+
+func (x *RoleSpec) GetAntiAffinity() []string {
+	if x != nil {
+		return x.AntiAffinity
+	}
+	return nil
 }
 
 func (x *RoleSpec) GetResources() map[string]*Amount {
@@ -5681,7 +5697,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
 	"\x0e_stop_grace_msB\x12\n" +
-	"\x10_elastic_wait_ms\"\xe4\x05\n" +
+	"\x10_elastic_wait_ms\"\x9d\x06\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5703,7 +5719,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vcoordinates\x18\x11 \x01(\bR\vcoordinates\x12\x1d\n" +
 	"\n" +
 	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x16\n" +
-	"\x06spread\x18\x0f \x01(\bR\x06spread\x12?\n" +
+	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x12\n" +
+	"\x04pack\x18\x13 \x01(\bR\x04pack\x12#\n" +
+	"\ranti_affinity\x18\x14 \x03(\tR\fantiAffinity\x12?\n" +
 	"\tresources\x18\x12 \x03(\v2!.holdfast.RoleSpec.ResourcesEntryR\tresources\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12\x1a\n" +
 	"\bmultiple\x18\x1e \x01(\x05R\bmultiple\x12\x19\n" +

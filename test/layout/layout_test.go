@@ -113,7 +113,7 @@ var rooms = map[string][]string{
 	"test/faults/...":             {"test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "hdfsckpt/store", "internal/hadoop/conf", "proto", "test/faults"},
 	"test/programs/...":           {"hdfsckpt/inspect", "test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "proto", "test/programs"},
 	"test/layout":                 {},
-	"test/long":                   {},
+	"test/long":                   {"test/programs"},
 	"test/mutation":               {},
 	"examples/...":                {"..."},
 }
