@@ -59,6 +59,9 @@ func (x *executor) step(e core.Event) *core.Finish {
 			finish = f
 		}
 	}
+	if s, is := e.(core.StepsReported); is && len(s.Counts) > 0 {
+		x.m.status.UpdateSpeeds(x.m.job)
+	}
 	if !x.m.job.NeedsJournal() {
 		return finish
 	}

@@ -334,8 +334,14 @@ type JobSpec struct {
 	// How long a group works with fewer ranks until others join; 0 means until a checkpoint
 	// is complete.
 	ElasticGrowMs int64 `protobuf:"varint,51,opt,name=elastic_grow_ms,json=elasticGrowMs,proto3" json:"elastic_grow_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// For how long a task must be slower than the others of its role to be a straggler, and how
+	// many times slower; 0 means that none is looked for, and 2. straggler_moves is how often one
+	// task is moved to another node for that.
+	StragglerTimeMs int64   `protobuf:"varint,60,opt,name=straggler_time_ms,json=stragglerTimeMs,proto3" json:"straggler_time_ms,omitempty"`
+	StragglerFactor float64 `protobuf:"fixed64,61,opt,name=straggler_factor,json=stragglerFactor,proto3" json:"straggler_factor,omitempty"`
+	StragglerMoves  int32   `protobuf:"varint,62,opt,name=straggler_moves,json=stragglerMoves,proto3" json:"straggler_moves,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -637,6 +643,27 @@ func (x *JobSpec) GetElasticWaitMs() int64 {
 func (x *JobSpec) GetElasticGrowMs() int64 {
 	if x != nil {
 		return x.ElasticGrowMs
+	}
+	return 0
+}
+
+func (x *JobSpec) GetStragglerTimeMs() int64 {
+	if x != nil {
+		return x.StragglerTimeMs
+	}
+	return 0
+}
+
+func (x *JobSpec) GetStragglerFactor() float64 {
+	if x != nil {
+		return x.StragglerFactor
+	}
+	return 0
+}
+
+func (x *JobSpec) GetStragglerMoves() int32 {
+	if x != nil {
+		return x.StragglerMoves
 	}
 	return 0
 }
@@ -1780,12 +1807,20 @@ type Heartbeat struct {
 	// Changes while the output shows progress that is no step, as of an evaluation.
 	OtherProgress int64 `protobuf:"varint,7,opt,name=other_progress,json=otherProgress,proto3" json:"other_progress,omitempty"`
 	// What the processes of the attempt that are there now have used since they began.
-	CpuMs         int64     `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
-	IoBytes       int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"`           // read and written, as counted in /proc/PID/io
-	Scalars       []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                          // in the attempt's output since the last heartbeat
-	TotalSteps    int64     `protobuf:"varint,11,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the attempt's output says the program makes; 0 if it says none
-	Line          string    `protobuf:"bytes,12,opt,name=line,proto3" json:"line,omitempty"`                                // last line of the attempt's output, cut; empty if there is none
-	LineAgeMs     int64     `protobuf:"varint,13,opt,name=line_age_ms,json=lineAgeMs,proto3" json:"line_age_ms,omitempty"`  // time since it was written
+	CpuMs      int64     `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
+	IoBytes    int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"`           // read and written, as counted in /proc/PID/io
+	Scalars    []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                          // in the attempt's output since the last heartbeat
+	TotalSteps int64     `protobuf:"varint,11,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the attempt's output says the program makes; 0 if it says none
+	Line       string    `protobuf:"bytes,12,opt,name=line,proto3" json:"line,omitempty"`                                // last line of the attempt's output, cut; empty if there is none
+	LineAgeMs  int64     `protobuf:"varint,13,opt,name=line_age_ms,json=lineAgeMs,proto3" json:"line_age_ms,omitempty"`  // time since it was written
+	// How often the attempt's output has shown a new step, and the time since it last did.
+	ReportedSteps int64 `protobuf:"varint,30,opt,name=reported_steps,json=reportedSteps,proto3" json:"reported_steps,omitempty"`
+	StepAgeMs     int64 `protobuf:"varint,31,opt,name=step_age_ms,json=stepAgeMs,proto3" json:"step_age_ms,omitempty"`
+	// Of ranks: how often it was looked at whether a process of the attempt is at work, and how
+	// often one was.
+	Looks         int64     `protobuf:"varint,32,opt,name=looks,proto3" json:"looks,omitempty"`
+	LooksAtWork   int64     `protobuf:"varint,33,opt,name=looks_at_work,json=looksAtWork,proto3" json:"looks_at_work,omitempty"`
+	Pressure      *Pressure `protobuf:"bytes,34,opt,name=pressure,proto3" json:"pressure,omitempty"` // absent where the kernel does not tell
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1911,6 +1946,119 @@ func (x *Heartbeat) GetLineAgeMs() int64 {
 	return 0
 }
 
+func (x *Heartbeat) GetReportedSteps() int64 {
+	if x != nil {
+		return x.ReportedSteps
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetStepAgeMs() int64 {
+	if x != nil {
+		return x.StepAgeMs
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetLooks() int64 {
+	if x != nil {
+		return x.Looks
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetLooksAtWork() int64 {
+	if x != nil {
+		return x.LooksAtWork
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetPressure() *Pressure {
+	if x != nil {
+		return x.Pressure
+	}
+	return nil
+}
+
+// Pressure is how much processes have to wait for what they share, as a share of the last
+// minute in which at least one did (pressure stall information).
+type Pressure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cpu           float64                `protobuf:"fixed64,1,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	Memory        float64                `protobuf:"fixed64,2,opt,name=memory,proto3" json:"memory,omitempty"`
+	Io            float64                `protobuf:"fixed64,3,opt,name=io,proto3" json:"io,omitempty"`
+	Own           bool                   `protobuf:"varint,4,opt,name=own,proto3" json:"own,omitempty"`    // of the control group that the container is in; otherwise of its node
+	Load          float64                `protobuf:"fixed64,5,opt,name=load,proto3" json:"load,omitempty"` // processes of the node that run or wait for a CPU, for each of its CPUs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pressure) Reset() {
+	*x = Pressure{}
+	mi := &file_holdfast_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pressure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pressure) ProtoMessage() {}
+
+func (x *Pressure) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pressure.ProtoReflect.Descriptor instead.
+func (*Pressure) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Pressure) GetCpu() float64 {
+	if x != nil {
+		return x.Cpu
+	}
+	return 0
+}
+
+func (x *Pressure) GetMemory() float64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *Pressure) GetIo() float64 {
+	if x != nil {
+		return x.Io
+	}
+	return 0
+}
+
+func (x *Pressure) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+func (x *Pressure) GetLoad() float64 {
+	if x != nil {
+		return x.Load
+	}
+	return 0
+}
+
 // Scalar sums up the values of a scalar, as of the loss, that an attempt's output shows
 // within a time.
 type Scalar struct {
@@ -1927,7 +2075,7 @@ type Scalar struct {
 
 func (x *Scalar) Reset() {
 	*x = Scalar{}
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2087,7 @@ func (x *Scalar) String() string {
 func (*Scalar) ProtoMessage() {}
 
 func (x *Scalar) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2100,7 @@ func (x *Scalar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scalar.ProtoReflect.Descriptor instead.
 func (*Scalar) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Scalar) GetName() string {
@@ -2005,7 +2153,7 @@ type AgentFailure struct {
 
 func (x *AgentFailure) Reset() {
 	*x = AgentFailure{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2017,7 +2165,7 @@ func (x *AgentFailure) String() string {
 func (*AgentFailure) ProtoMessage() {}
 
 func (x *AgentFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2030,7 +2178,7 @@ func (x *AgentFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFailure.ProtoReflect.Descriptor instead.
 func (*AgentFailure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AgentFailure) GetDetail() string {
@@ -2073,7 +2221,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2233,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2246,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Committed) GetPath() string {
@@ -2130,7 +2278,7 @@ type CommittedFile struct {
 
 func (x *CommittedFile) Reset() {
 	*x = CommittedFile{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2290,7 @@ func (x *CommittedFile) String() string {
 func (*CommittedFile) ProtoMessage() {}
 
 func (x *CommittedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2303,7 @@ func (x *CommittedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
 func (*CommittedFile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CommittedFile) GetName() string {
@@ -2217,7 +2365,7 @@ type Prewarmed struct {
 
 func (x *Prewarmed) Reset() {
 	*x = Prewarmed{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2229,7 +2377,7 @@ func (x *Prewarmed) String() string {
 func (*Prewarmed) ProtoMessage() {}
 
 func (x *Prewarmed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2242,7 +2390,7 @@ func (x *Prewarmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarmed.ProtoReflect.Descriptor instead.
 func (*Prewarmed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 // ExecOutput is a part of the answer to Exec.
@@ -2259,7 +2407,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2419,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2432,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExecOutput) GetId() int64 {
@@ -2341,7 +2489,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2353,7 +2501,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2366,7 +2514,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -2425,7 +2573,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2585,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2598,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -2629,7 +2777,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2641,7 +2789,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2654,7 +2802,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Exec) GetId() int64 {
@@ -2712,13 +2860,14 @@ type Assign struct {
 	Spec          *JobSpec `protobuf:"bytes,13,opt,name=spec,proto3" json:"spec,omitempty"`
 	Routes        *Routes  `protobuf:"bytes,14,opt,name=routes,proto3" json:"routes,omitempty"`                         // full, or absent
 	MorePorts     int32    `protobuf:"varint,15,opt,name=more_ports,json=morePorts,proto3" json:"more_ports,omitempty"` // that are reserved for the task besides its own
+	WatchWork     bool     `protobuf:"varint,40,opt,name=watch_work,json=watchWork,proto3" json:"watch_work,omitempty"` // report how often the task is at work: Heartbeat.looks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +2879,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +2892,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Assign) GetJob() string {
@@ -2851,6 +3000,13 @@ func (x *Assign) GetMorePorts() int32 {
 	return 0
 }
 
+func (x *Assign) GetWatchWork() bool {
+	if x != nil {
+		return x.WatchWork
+	}
+	return false
+}
+
 // Start runs an attempt. The agent resolves the placeholders in command and env
 // (runtime.Command), so that the size of the message does not depend on the
 // number of tasks.
@@ -2874,7 +3030,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2886,7 +3042,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2899,7 +3055,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -2970,7 +3126,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3138,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3151,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -3022,7 +3178,7 @@ type EndLingering struct {
 
 func (x *EndLingering) Reset() {
 	*x = EndLingering{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3034,7 +3190,7 @@ func (x *EndLingering) String() string {
 func (*EndLingering) ProtoMessage() {}
 
 func (x *EndLingering) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3047,7 +3203,7 @@ func (x *EndLingering) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
 func (*EndLingering) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -3069,7 +3225,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3081,7 +3237,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3094,7 +3250,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Routes) GetFull() bool {
@@ -3156,7 +3312,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3168,7 +3324,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3181,7 +3337,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Release) GetWhy() string {
@@ -3202,7 +3358,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3214,7 +3370,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3227,7 +3383,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -3255,7 +3411,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3267,7 +3423,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3280,7 +3436,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -3302,7 +3458,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3314,7 +3470,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3327,7 +3483,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -3357,7 +3513,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3369,7 +3525,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3382,7 +3538,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -3418,7 +3574,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3430,7 +3586,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3443,7 +3599,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -3484,7 +3640,7 @@ type RestartTaskRequest struct {
 
 func (x *RestartTaskRequest) Reset() {
 	*x = RestartTaskRequest{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3496,7 +3652,7 @@ func (x *RestartTaskRequest) String() string {
 func (*RestartTaskRequest) ProtoMessage() {}
 
 func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3509,7 +3665,7 @@ func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
 func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RestartTaskRequest) GetTask() string {
@@ -3534,7 +3690,7 @@ type RestartTaskResponse struct {
 
 func (x *RestartTaskResponse) Reset() {
 	*x = RestartTaskResponse{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3546,7 +3702,7 @@ func (x *RestartTaskResponse) String() string {
 func (*RestartTaskResponse) ProtoMessage() {}
 
 func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3559,7 +3715,7 @@ func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
 func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 type ScaleRequest struct {
@@ -3573,7 +3729,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3585,7 +3741,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3598,7 +3754,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ScaleRequest) GetRole() string {
@@ -3630,7 +3786,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3642,7 +3798,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3655,7 +3811,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 type StatusRequest struct {
@@ -3666,7 +3822,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3678,7 +3834,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3691,7 +3847,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 // SamplesRequest selects samples of a job.
@@ -3710,7 +3866,7 @@ type SamplesRequest struct {
 
 func (x *SamplesRequest) Reset() {
 	*x = SamplesRequest{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3722,7 +3878,7 @@ func (x *SamplesRequest) String() string {
 func (*SamplesRequest) ProtoMessage() {}
 
 func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3735,7 +3891,7 @@ func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
 func (*SamplesRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SamplesRequest) GetNames() []string {
@@ -3772,7 +3928,7 @@ type JobSamples struct {
 
 func (x *JobSamples) Reset() {
 	*x = JobSamples{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +3940,7 @@ func (x *JobSamples) String() string {
 func (*JobSamples) ProtoMessage() {}
 
 func (x *JobSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +3953,7 @@ func (x *JobSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
 func (*JobSamples) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JobSamples) GetId() string {
@@ -3841,7 +3997,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3853,7 +4009,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3866,7 +4022,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Series) GetName() string {
@@ -3941,7 +4097,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3953,7 +4109,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3966,7 +4122,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -3985,7 +4141,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3997,7 +4153,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4010,7 +4166,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -4059,7 +4215,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4071,7 +4227,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4084,7 +4240,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4282,7 +4438,7 @@ type Generation struct {
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4294,7 +4450,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4307,7 +4463,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -4394,7 +4550,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4406,7 +4562,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4419,7 +4575,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -4467,7 +4623,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4479,7 +4635,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4492,7 +4648,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -4520,7 +4676,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4532,7 +4688,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4545,7 +4701,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobSummary) GetId() string {
@@ -4626,7 +4782,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4638,7 +4794,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4651,7 +4807,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -4730,13 +4886,21 @@ type TaskStatus struct {
 	Line             string  `protobuf:"bytes,28,opt,name=line,proto3" json:"line,omitempty"`                                                    // last line of its output, at most 160 bytes; empty if none
 	LineAtUnixMs     int64   `protobuf:"varint,29,opt,name=line_at_unix_ms,json=lineAtUnixMs,proto3" json:"line_at_unix_ms,omitempty"`           // when it was written, by the clock of the AM; 0 if none
 	WebUrl           string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`                                  // of the page that it serves; empty while it does not run
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// How long a step has taken lately, or, with shared_steps, the time from one report of a step
+	// to the next, as all tasks of the role count the same steps; 0 if not known.
+	StepSeconds float64 `protobuf:"fixed64,50,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"`
+	SharedSteps bool    `protobuf:"varint,51,opt,name=shared_steps,json=sharedSteps,proto3" json:"shared_steps,omitempty"`
+	// Of ranks, share of the time in which it was at work and did not wait; absent if not known.
+	WorkShare     *float64   `protobuf:"fixed64,52,opt,name=work_share,json=workShare,proto3,oneof" json:"work_share,omitempty"`
+	Straggler     *Straggler `protobuf:"bytes,53,opt,name=straggler,proto3" json:"straggler,omitempty"` // absent unless it is one
+	Pressure      *Pressure  `protobuf:"bytes,54,opt,name=pressure,proto3" json:"pressure,omitempty"`   // absent if not known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4748,7 +4912,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4761,7 +4925,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -4974,6 +5138,118 @@ func (x *TaskStatus) GetWebUrl() string {
 	return ""
 }
 
+func (x *TaskStatus) GetStepSeconds() float64 {
+	if x != nil {
+		return x.StepSeconds
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetSharedSteps() bool {
+	if x != nil {
+		return x.SharedSteps
+	}
+	return false
+}
+
+func (x *TaskStatus) GetWorkShare() float64 {
+	if x != nil && x.WorkShare != nil {
+		return *x.WorkShare
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetStraggler() *Straggler {
+	if x != nil {
+		return x.Straggler
+	}
+	return nil
+}
+
+func (x *TaskStatus) GetPressure() *Pressure {
+	if x != nil {
+		return x.Pressure
+	}
+	return nil
+}
+
+// Straggler says how a task is slower than the others of its role.
+type Straggler struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SinceUnixMs   int64                  `protobuf:"varint,1,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`           // what is compared: step, report or work (package am/core/pace)
+	Value         float64                `protobuf:"fixed64,3,opt,name=value,proto3" json:"value,omitempty"`   // of this task: seconds, or a share
+	Median        float64                `protobuf:"fixed64,4,opt,name=median,proto3" json:"median,omitempty"` // of its role
+	Differs       []string               `protobuf:"bytes,5,rep,name=differs,proto3" json:"differs,omitempty"` // what else differs from the others, for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Straggler) Reset() {
+	*x = Straggler{}
+	mi := &file_holdfast_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Straggler) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Straggler) ProtoMessage() {}
+
+func (x *Straggler) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Straggler.ProtoReflect.Descriptor instead.
+func (*Straggler) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Straggler) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *Straggler) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Straggler) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Straggler) GetMedian() float64 {
+	if x != nil {
+		return x.Median
+	}
+	return 0
+}
+
+func (x *Straggler) GetDiffers() []string {
+	if x != nil {
+		return x.Differs
+	}
+	return nil
+}
+
 // Stage is a point in time between a job's submission, or a loss, and the start
 // of a task's process.
 type Stage struct {
@@ -4986,7 +5262,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4998,7 +5274,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5011,7 +5287,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Stage) GetName() string {
@@ -5056,7 +5332,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5068,7 +5344,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5081,7 +5357,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -5236,7 +5512,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5248,7 +5524,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5261,7 +5537,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Notification) GetId() string {
@@ -5339,7 +5615,7 @@ type JobEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AtUnixMs      int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
 	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"` // empty if the event concerns the job
-	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, recovered, ended, waiting, stalled, resumed or note
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, recovered, ended, waiting, stalled, resumed, resized, straggler or note
 	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	SinceLossMs   int64                  `protobuf:"varint,5,opt,name=since_loss_ms,json=sinceLossMs,proto3" json:"since_loss_ms,omitempty"` // kinds lost and recovered: time since the loss
 	unknownFields protoimpl.UnknownFields
@@ -5348,7 +5624,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5360,7 +5636,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5373,7 +5649,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -5415,8 +5691,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xeb\n" +
-	"\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xeb\v\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -5466,7 +5741,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\rimage_network\x18+ \x01(\tR\fimageNetwork\x12)\n" +
 	"\x10image_privileged\x18, \x01(\bR\x0fimagePrivileged\x12+\n" +
 	"\x0felastic_wait_ms\x182 \x01(\x03H\x01R\relasticWaitMs\x88\x01\x01\x12&\n" +
-	"\x0felastic_grow_ms\x183 \x01(\x03R\relasticGrowMs\x1a6\n" +
+	"\x0felastic_grow_ms\x183 \x01(\x03R\relasticGrowMs\x12*\n" +
+	"\x11straggler_time_ms\x18< \x01(\x03R\x0fstragglerTimeMs\x12)\n" +
+	"\x10straggler_factor\x18= \x01(\x01R\x0fstragglerFactor\x12'\n" +
+	"\x0fstraggler_moves\x18> \x01(\x05R\x0estragglerMoves\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
@@ -5576,7 +5854,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"NeedsPeers\"#\n" +
 	"\aLingers\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xa1\x03\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xd2\x04\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\trss_bytes\x18\x02 \x01(\x03R\brssBytes\x12&\n" +
@@ -5593,7 +5871,18 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vtotal_steps\x18\v \x01(\x03R\n" +
 	"totalSteps\x12\x12\n" +
 	"\x04line\x18\f \x01(\tR\x04line\x12\x1e\n" +
-	"\vline_age_ms\x18\r \x01(\x03R\tlineAgeMs\"j\n" +
+	"\vline_age_ms\x18\r \x01(\x03R\tlineAgeMs\x12%\n" +
+	"\x0ereported_steps\x18\x1e \x01(\x03R\rreportedSteps\x12\x1e\n" +
+	"\vstep_age_ms\x18\x1f \x01(\x03R\tstepAgeMs\x12\x14\n" +
+	"\x05looks\x18  \x01(\x03R\x05looks\x12\"\n" +
+	"\rlooks_at_work\x18! \x01(\x03R\vlooksAtWork\x12.\n" +
+	"\bpressure\x18\" \x01(\v2\x12.holdfast.PressureR\bpressure\"j\n" +
+	"\bPressure\x12\x10\n" +
+	"\x03cpu\x18\x01 \x01(\x01R\x03cpu\x12\x16\n" +
+	"\x06memory\x18\x02 \x01(\x01R\x06memory\x12\x0e\n" +
+	"\x02io\x18\x03 \x01(\x01R\x02io\x12\x10\n" +
+	"\x03own\x18\x04 \x01(\bR\x03own\x12\x12\n" +
+	"\x04load\x18\x05 \x01(\x01R\x04load\"j\n" +
 	"\x06Scalar\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x10\n" +
@@ -5651,7 +5940,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acommand\x18\x02 \x03(\tR\acommand\x12\x16\n" +
 	"\x06stacks\x18\x03 \x01(\bR\x06stacks\x12\x16\n" +
-	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\x84\x04\n" +
+	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\xa3\x04\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -5669,7 +5958,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04spec\x18\r \x01(\v2\x11.holdfast.JobSpecR\x04spec\x12(\n" +
 	"\x06routes\x18\x0e \x01(\v2\x10.holdfast.RoutesR\x06routes\x12\x1d\n" +
 	"\n" +
-	"more_ports\x18\x0f \x01(\x05R\tmorePorts\"\xd5\x02\n" +
+	"more_ports\x18\x0f \x01(\x05R\tmorePorts\x12\x1d\n" +
+	"\n" +
+	"watch_work\x18( \x01(\bR\twatchWork\"\xd5\x02\n" +
 	"\x05Start\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x1e\n" +
 	"\n" +
@@ -5832,7 +6123,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xfa\x06\n" +
+	"warmStatus\"\xd6\b\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -5867,9 +6158,22 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04gpus\x18\x1b \x01(\x05R\x04gpus\x12\x12\n" +
 	"\x04line\x18\x1c \x01(\tR\x04line\x12%\n" +
 	"\x0fline_at_unix_ms\x18\x1d \x01(\x03R\flineAtUnixMs\x12\x17\n" +
-	"\aweb_url\x18\x1e \x01(\tR\x06webUrlB\f\n" +
+	"\aweb_url\x18\x1e \x01(\tR\x06webUrl\x12!\n" +
+	"\fstep_seconds\x182 \x01(\x01R\vstepSeconds\x12!\n" +
+	"\fshared_steps\x183 \x01(\bR\vsharedSteps\x12\"\n" +
 	"\n" +
-	"_exit_code\"9\n" +
+	"work_share\x184 \x01(\x01H\x01R\tworkShare\x88\x01\x01\x121\n" +
+	"\tstraggler\x185 \x01(\v2\x13.holdfast.StragglerR\tstraggler\x12.\n" +
+	"\bpressure\x186 \x01(\v2\x12.holdfast.PressureR\bpressureB\f\n" +
+	"\n" +
+	"_exit_codeB\r\n" +
+	"\v_work_share\"\x87\x01\n" +
+	"\tStraggler\x12\"\n" +
+	"\rsince_unix_ms\x18\x01 \x01(\x03R\vsinceUnixMs\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\x01R\x05value\x12\x16\n" +
+	"\x06median\x18\x04 \x01(\x01R\x06median\x12\x18\n" +
+	"\adiffers\x18\x05 \x03(\tR\adiffers\"9\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\n" +
@@ -5973,7 +6277,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -5991,55 +6295,57 @@ var file_holdfast_proto_goTypes = []any{
 	(*NeedsPeers)(nil),          // 13: holdfast.NeedsPeers
 	(*Lingers)(nil),             // 14: holdfast.Lingers
 	(*Heartbeat)(nil),           // 15: holdfast.Heartbeat
-	(*Scalar)(nil),              // 16: holdfast.Scalar
-	(*AgentFailure)(nil),        // 17: holdfast.AgentFailure
-	(*Committed)(nil),           // 18: holdfast.Committed
-	(*CommittedFile)(nil),       // 19: holdfast.CommittedFile
-	(*Prewarmed)(nil),           // 20: holdfast.Prewarmed
-	(*ExecOutput)(nil),          // 21: holdfast.ExecOutput
-	(*ImportProfile)(nil),       // 22: holdfast.ImportProfile
-	(*ToAgent)(nil),             // 23: holdfast.ToAgent
-	(*Exec)(nil),                // 24: holdfast.Exec
-	(*Assign)(nil),              // 25: holdfast.Assign
-	(*Start)(nil),               // 26: holdfast.Start
-	(*Stop)(nil),                // 27: holdfast.Stop
-	(*EndLingering)(nil),        // 28: holdfast.EndLingering
-	(*Routes)(nil),              // 29: holdfast.Routes
-	(*Release)(nil),             // 30: holdfast.Release
-	(*HeartbeatReply)(nil),      // 31: holdfast.HeartbeatReply
-	(*Tokens)(nil),              // 32: holdfast.Tokens
-	(*Prewarm)(nil),             // 33: holdfast.Prewarm
-	(*PrewarmPlan)(nil),         // 34: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),         // 35: holdfast.ExecRequest
-	(*RestartTaskRequest)(nil),  // 36: holdfast.RestartTaskRequest
-	(*RestartTaskResponse)(nil), // 37: holdfast.RestartTaskResponse
-	(*ScaleRequest)(nil),        // 38: holdfast.ScaleRequest
-	(*ScaleResponse)(nil),       // 39: holdfast.ScaleResponse
-	(*StatusRequest)(nil),       // 40: holdfast.StatusRequest
-	(*SamplesRequest)(nil),      // 41: holdfast.SamplesRequest
-	(*JobSamples)(nil),          // 42: holdfast.JobSamples
-	(*Series)(nil),              // 43: holdfast.Series
-	(*KillRequest)(nil),         // 44: holdfast.KillRequest
-	(*KillResponse)(nil),        // 45: holdfast.KillResponse
-	(*JobStatus)(nil),           // 46: holdfast.JobStatus
-	(*Generation)(nil),          // 47: holdfast.Generation
-	(*ScalarValue)(nil),         // 48: holdfast.ScalarValue
-	(*JobList)(nil),             // 49: holdfast.JobList
-	(*JobSummary)(nil),          // 50: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 51: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 52: holdfast.TaskStatus
-	(*Stage)(nil),               // 53: holdfast.Stage
-	(*Incident)(nil),            // 54: holdfast.Incident
-	(*Notification)(nil),        // 55: holdfast.Notification
-	(*JobEvent)(nil),            // 56: holdfast.JobEvent
-	nil,                         // 57: holdfast.JobSpec.EnvEntry
-	nil,                         // 58: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 59: holdfast.Start.EnvEntry
-	nil,                         // 60: holdfast.PrewarmPlan.EnvEntry
+	(*Pressure)(nil),            // 16: holdfast.Pressure
+	(*Scalar)(nil),              // 17: holdfast.Scalar
+	(*AgentFailure)(nil),        // 18: holdfast.AgentFailure
+	(*Committed)(nil),           // 19: holdfast.Committed
+	(*CommittedFile)(nil),       // 20: holdfast.CommittedFile
+	(*Prewarmed)(nil),           // 21: holdfast.Prewarmed
+	(*ExecOutput)(nil),          // 22: holdfast.ExecOutput
+	(*ImportProfile)(nil),       // 23: holdfast.ImportProfile
+	(*ToAgent)(nil),             // 24: holdfast.ToAgent
+	(*Exec)(nil),                // 25: holdfast.Exec
+	(*Assign)(nil),              // 26: holdfast.Assign
+	(*Start)(nil),               // 27: holdfast.Start
+	(*Stop)(nil),                // 28: holdfast.Stop
+	(*EndLingering)(nil),        // 29: holdfast.EndLingering
+	(*Routes)(nil),              // 30: holdfast.Routes
+	(*Release)(nil),             // 31: holdfast.Release
+	(*HeartbeatReply)(nil),      // 32: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 33: holdfast.Tokens
+	(*Prewarm)(nil),             // 34: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 35: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 36: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 37: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 38: holdfast.RestartTaskResponse
+	(*ScaleRequest)(nil),        // 39: holdfast.ScaleRequest
+	(*ScaleResponse)(nil),       // 40: holdfast.ScaleResponse
+	(*StatusRequest)(nil),       // 41: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 42: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 43: holdfast.JobSamples
+	(*Series)(nil),              // 44: holdfast.Series
+	(*KillRequest)(nil),         // 45: holdfast.KillRequest
+	(*KillResponse)(nil),        // 46: holdfast.KillResponse
+	(*JobStatus)(nil),           // 47: holdfast.JobStatus
+	(*Generation)(nil),          // 48: holdfast.Generation
+	(*ScalarValue)(nil),         // 49: holdfast.ScalarValue
+	(*JobList)(nil),             // 50: holdfast.JobList
+	(*JobSummary)(nil),          // 51: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 52: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 53: holdfast.TaskStatus
+	(*Straggler)(nil),           // 54: holdfast.Straggler
+	(*Stage)(nil),               // 55: holdfast.Stage
+	(*Incident)(nil),            // 56: holdfast.Incident
+	(*Notification)(nil),        // 57: holdfast.Notification
+	(*JobEvent)(nil),            // 58: holdfast.JobEvent
+	nil,                         // 59: holdfast.JobSpec.EnvEntry
+	nil,                         // 60: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 61: holdfast.Start.EnvEntry
+	nil,                         // 62: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	57, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	59, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -6049,74 +6355,77 @@ var file_holdfast_proto_depIdxs = []int32{
 	11, // 8: holdfast.FromAgent.started:type_name -> holdfast.Started
 	12, // 9: holdfast.FromAgent.exited:type_name -> holdfast.Exited
 	15, // 10: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
-	17, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
-	18, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	22, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
-	20, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	21, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	18, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
+	19, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
+	23, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	21, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
+	22, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
 	13, // 16: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
 	14, // 17: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
 	12, // 18: holdfast.Hello.exited:type_name -> holdfast.Exited
-	16, // 19: holdfast.Exited.scalars:type_name -> holdfast.Scalar
-	16, // 20: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
-	19, // 21: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	58, // 22: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	25, // 23: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	26, // 24: holdfast.ToAgent.start:type_name -> holdfast.Start
-	27, // 25: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	29, // 26: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	30, // 27: holdfast.ToAgent.release:type_name -> holdfast.Release
-	31, // 28: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	32, // 29: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	33, // 30: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	24, // 31: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	28, // 32: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
-	6,  // 33: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 34: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	34, // 35: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 36: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	29, // 37: holdfast.Assign.routes:type_name -> holdfast.Routes
-	59, // 38: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	25, // 39: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	60, // 40: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	22, // 41: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	43, // 42: holdfast.JobSamples.series:type_name -> holdfast.Series
-	43, // 43: holdfast.JobSamples.recent:type_name -> holdfast.Series
-	2,  // 44: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	52, // 45: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	51, // 46: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	56, // 47: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	54, // 48: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	6,  // 49: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	53, // 50: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	48, // 51: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	47, // 52: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	50, // 53: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 54: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 55: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	53, // 56: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	2,  // 57: holdfast.Notification.state:type_name -> holdfast.JobState
-	8,  // 58: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	40, // 59: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	40, // 60: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	44, // 61: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	41, // 62: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	36, // 63: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	38, // 64: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	35, // 65: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	23, // 66: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	46, // 67: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	46, // 68: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	45, // 69: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	42, // 70: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	37, // 71: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	39, // 72: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	21, // 73: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	66, // [66:74] is the sub-list for method output_type
-	58, // [58:66] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	17, // 19: holdfast.Exited.scalars:type_name -> holdfast.Scalar
+	17, // 20: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
+	16, // 21: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
+	20, // 22: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	60, // 23: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	26, // 24: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	27, // 25: holdfast.ToAgent.start:type_name -> holdfast.Start
+	28, // 26: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	30, // 27: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	31, // 28: holdfast.ToAgent.release:type_name -> holdfast.Release
+	32, // 29: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	33, // 30: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	34, // 31: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	25, // 32: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	29, // 33: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	6,  // 34: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 35: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	35, // 36: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 37: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	30, // 38: holdfast.Assign.routes:type_name -> holdfast.Routes
+	61, // 39: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	26, // 40: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	62, // 41: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	23, // 42: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	44, // 43: holdfast.JobSamples.series:type_name -> holdfast.Series
+	44, // 44: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	2,  // 45: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	53, // 46: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	52, // 47: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	58, // 48: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	56, // 49: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	6,  // 50: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	55, // 51: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	49, // 52: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	48, // 53: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	51, // 54: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 55: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 56: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	55, // 57: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	54, // 58: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
+	16, // 59: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
+	2,  // 60: holdfast.Notification.state:type_name -> holdfast.JobState
+	8,  // 61: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	41, // 62: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	41, // 63: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	45, // 64: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	42, // 65: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	37, // 66: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	39, // 67: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	36, // 68: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	24, // 69: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	47, // 70: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	47, // 71: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	46, // 72: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	43, // 73: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	38, // 74: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	40, // 75: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	22, // 76: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	69, // [69:77] is the sub-list for method output_type
+	61, // [61:69] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -6139,7 +6448,7 @@ func file_holdfast_proto_init() {
 		(*FromAgent_NeedsPeers)(nil),
 		(*FromAgent_Lingers)(nil),
 	}
-	file_holdfast_proto_msgTypes[19].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[20].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -6151,14 +6460,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[48].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[49].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   57,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -83,7 +83,7 @@ func (j *Job) judgeSpeed(t *task) {
 		if !s.since.IsZero() && j.now.Sub(s.well) >= limit/2 {
 			s.since = time.Time{}
 			j.endSlow(t)
-			j.record(t, KindStraggler, "it is as fast as the others again: %s", s.known.Describe())
+			j.record(t, KindStraggler, "it is as fast as the others again: %s", s.known.Straggler().Compared())
 		}
 	default:
 		s.well = time.Time{}
@@ -93,7 +93,7 @@ func (j *Job) judgeSpeed(t *task) {
 		if slow := j.now.Sub(s.slow); s.since.IsZero() && slow >= limit {
 			s.since = s.slow
 			j.record(t, KindStraggler, "it is slower than the others of the role %s, for %s: %s%s",
-				t.role.Name, slow.Round(time.Second), s.known.Describe(), j.moveSlow(t))
+				t.role.Name, slow.Round(time.Second), s.known.Straggler().Evidence(), j.moveSlow(t))
 		}
 	}
 }

@@ -1,9 +1,10 @@
 package pace
 
 import (
-	"fmt"
 	"slices"
 	"time"
+
+	"holdfast/proto"
 )
 
 // How fast single tasks are, in comparison with those that do the same. What is counted of each
@@ -103,9 +104,9 @@ type Measure string
 
 // The measures.
 const (
-	ByStep   Measure = "step"   // the time that a step takes, by the number of the step
-	ByReport Measure = "report" // the time from one report of a step to the next: all tasks count the same steps
-	ByWork   Measure = "work"   // the share of the time at work: the tasks wait for each other
+	ByStep   Measure = proto.ByStep   // the time that a step takes, by the number of the step
+	ByReport Measure = proto.ByReport // the time from one report of a step to the next: all tasks count the same steps
+	ByWork   Measure = proto.ByWork   // the share of the time at work: the tasks wait for each other
 )
 
 // Speed is what is known of how fast a task is. The zero value: nothing.
@@ -234,23 +235,11 @@ func compareWork(speeds []Speed, spans []span) {
 // faster task.
 func median(values []float64) float64 { return values[(len(values)-1)/2] }
 
-// Describe says, for the user, by what a task is compared with the others.
-func (s Speed) Describe() string {
-	switch s.By {
-	case ByStep:
-		return fmt.Sprintf("a step takes %s, and %s in the median (%.1f times)", seconds(s.Time.Seconds()), seconds(s.Median), s.Ratio)
-	case ByReport:
-		return fmt.Sprintf("it reports a step each %s, and the median is %s (%.1f times)", seconds(s.Time.Seconds()), seconds(s.Median), s.Ratio)
-	case ByWork:
-		return fmt.Sprintf("it is at work for %.0f%% of the time, and the median is %.0f%%: the others wait for it", s.Work*100, s.Median*100)
+// Straggler is the comparison of a task with the others, for a status.
+func (s Speed) Straggler() *proto.Straggler {
+	k := &proto.Straggler{By: string(s.By), Value: s.Time.Seconds(), Median: s.Median}
+	if s.By == ByWork {
+		k.Value = s.Work
 	}
-	return "what it does is not known"
-}
-
-// seconds formats a time for people.
-func seconds(s float64) string {
-	if s >= 100 {
-		return fmt.Sprintf("%.0f s", s)
-	}
-	return fmt.Sprintf("%.2g s", s)
+	return k
 }

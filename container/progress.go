@@ -1,0 +1,46 @@
+package container
+
+import (
+	"runtime"
+	"time"
+
+	"holdfast/container/proctree"
+	"holdfast/internal/proc"
+	"holdfast/proto"
+)
+
+// reportProgress fills in a heartbeat what an attempt has done and used, and what it shares its
+// node with.
+func (a *attempt) reportProgress(h *proto.Heartbeat) {
+	processes := a.box.Processes()
+	cpu, bytes := proctree.Usage(processes...)
+	h.RssBytes, h.CpuMs, h.IoBytes = proctree.RSS(processes...), cpu.Milliseconds(), bytes
+	made := a.made()
+	h.Step, h.ReportedSteps, h.OtherProgress = made.Step, made.Reports, a.otherProgress()
+	if made.Reports > 0 {
+		h.StepAgeMs = time.Since(made.At).Milliseconds()
+	}
+	a.work.Of(processes)
+	h.Looks, h.LooksAtWork = a.work.Counts()
+	h.Scalars, h.TotalSteps = a.takeScalars(), a.totalSteps()
+	if text, at := a.lastLine(); text != "" {
+		h.Line, h.LineAgeMs = text, time.Since(at).Milliseconds()
+	}
+	h.Pressure = pressure()
+}
+
+// pressure returns how much processes have to wait here for what they share; nil where the
+// kernel does not tell.
+func pressure() *proto.Pressure {
+	p := &proto.Pressure{}
+	var err error
+	if p.Cpu, p.Own, err = proc.Pressure(proc.OfCPU); err != nil {
+		return nil
+	}
+	p.Memory, _, _ = proc.Pressure(proc.OfMemory)
+	p.Io, _, _ = proc.Pressure(proc.OfIO)
+	if load, err := proc.Load(); err == nil {
+		p.Load = load / float64(runtime.NumCPU())
+	}
+	return p
+}
