@@ -59,10 +59,10 @@ func (x *executor) step(e core.Event) *core.Finish {
 			finish = f
 		}
 	}
-	if s, is := e.(core.StepsReported); is && len(s.Counts) > 0 {
-		x.m.status.UpdateSpeeds(x.m.job)
-	}
 	if !x.m.job.NeedsJournal() {
+		if s, is := e.(core.StepsReported); is && len(s.Counts) > 0 {
+			x.m.status.UpdateSpeeds(x.m.job)
+		}
 		return finish
 	}
 	clean := !x.dirty

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"holdfast/am/core/pace"
+	"holdfast/proto"
 )
 
 // A task that is slower than the others of its role for a while is a straggler: the event log
@@ -16,7 +17,7 @@ import (
 type speed struct {
 	counts pace.Counts
 	known  pace.Speed // by the last of them
-	slow   time.Time  // since when it is slower than the others; zero: it is not
+	slow   time.Time  // when it was found slower than the others, and not otherwise since; zero: it was not
 	well   time.Time  // since when a straggler is as fast as the others again; zero: it is not
 	since  time.Time  // since when it is slower, and was told of as a straggler; zero: it is none
 }
@@ -68,13 +69,12 @@ func (j *Job) compare(tasks []*task, counted map[*task]bool) {
 	}
 }
 
-// judgeSpeed takes in how fast a task is in comparison. What is compared is the mean of some
-// time, so the task is slow since the middle of that.
+// judgeSpeed takes in how fast a task is in comparison.
 func (j *Job) judgeSpeed(t *task) {
 	s, limit := &t.run.speed, j.limits.StragglerTime
 	switch {
 	case s.known.Ratio == 0: // what it does is not known
-		s.slow, s.well = time.Time{}, time.Time{}
+		s.well = time.Time{}
 	case s.known.Ratio < j.limits.StragglerFactor:
 		s.slow = time.Time{}
 		if s.well.IsZero() {
@@ -83,17 +83,18 @@ func (j *Job) judgeSpeed(t *task) {
 		if !s.since.IsZero() && j.now.Sub(s.well) >= limit/2 {
 			s.since = time.Time{}
 			j.endSlow(t)
-			j.record(t, KindStraggler, "it is as fast as the others again: %s", s.known.Straggler().Compared())
+			j.record(t, KindStraggler, "it is as fast as the others again: %s", comparison(s.known).Compared())
 		}
 	default:
 		s.well = time.Time{}
 		if s.slow.IsZero() {
-			s.slow = j.now.Add(-limit / pace.CountsWithin)
+			s.slow = j.now
 		}
-		if slow := j.now.Sub(s.slow); s.since.IsZero() && slow >= limit {
+		least := max(limit, time.Duration(s.known.Counts)*j.CountInterval())
+		if slow := j.now.Sub(s.slow); s.since.IsZero() && slow >= least {
 			s.since = s.slow
 			j.record(t, KindStraggler, "it is slower than the others of the role %s, for %s: %s%s",
-				t.role.Name, slow.Round(time.Second), s.known.Straggler().Evidence(), j.moveSlow(t))
+				t.role.Name, slow.Round(time.Second), comparison(s.known).Evidence(), j.moveSlow(t))
 		}
 	}
 }
@@ -138,4 +139,28 @@ func (j *Job) stayIfNowhere(t *task, s *spare) bool {
 	j.endSlow(t)
 	j.record(t, KindStraggler, "no other node than %s has room for it; it stays there", t.loc.node)
 	return true
+}
+
+var measures = [...]string{pace.ByStep: proto.ByStep, pace.ByReport: proto.ByReport, pace.ByWork: proto.ByWork}
+
+// comparison is that of a task with the others of its role, as users see it.
+func comparison(s pace.Speed) *proto.Straggler {
+	k := &proto.Straggler{By: measures[s.By], Value: s.Time.Seconds(), Median: s.Median}
+	if s.By == pace.ByWork {
+		k.Value = s.Work
+	}
+	return k
+}
+
+// Straggler is how a straggler is slower than the others; nil if the task is none.
+func (t Task) Straggler() *proto.Straggler {
+	if t.slowSince.IsZero() {
+		return nil
+	}
+	k := &proto.Straggler{}
+	if t.Speed.Ratio != 0 { // else what it does is not known now
+		k = comparison(t.Speed)
+	}
+	k.SinceUnixMs = t.slowSince.UnixMilli()
+	return k
 }

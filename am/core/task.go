@@ -33,9 +33,9 @@ type Task struct {
 	Tail      []string   // last lines of output of an attempt that failed
 	Exit      TaskExited // how that attempt ended; zero: its container was lost
 	Speed     pace.Speed // of its attempt
-	SlowSince time.Time  // it is a straggler since then; zero: it is none
 
-	failures int
+	failures  int
+	slowSince time.Time // it is a straggler since then; zero: it is none
 }
 
 // Failures counts the failures that were the task's own, ever; where all tasks
@@ -163,7 +163,7 @@ func (j *Job) view(t *task) Task {
 		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.ordinal, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port, MemoryMB: t.memoryMB,
 		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Parked: j.isParked(t) || t.state == surplus, Tail: t.loss.tail, Exit: t.loss.exit,
-		Speed: t.run.speed.known, SlowSince: t.run.speed.since,
+		Speed: t.run.speed.known, slowSince: t.run.speed.since,
 		failures: len(t.history.failures),
 	}
 }

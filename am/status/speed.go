@@ -25,21 +25,18 @@ func updateSpeed(s *proto.TaskStatus, t core.Task) {
 	if t.Speed.Worked {
 		s.WorkShare = &t.Speed.Work
 	}
-	if t.SlowSince.IsZero() {
-		s.Straggler = nil
-		return
+	k := t.Straggler()
+	if before := s.Straggler; k != nil && before != nil {
+		if k.By == "" { // what it does is not known now
+			k.By, k.Value, k.Median = before.By, before.Value, before.Median
+		}
+		k.Differs = before.Differs
 	}
-	k := s.Straggler
-	if k == nil || t.Speed.Ratio != 0 { // else what it does is not known now
-		k = t.Speed.Straggler()
-		k.Differs = s.Straggler.GetDiffers()
-	}
-	k.SinceUnixMs = t.SlowSince.UnixMilli()
 	s.Straggler = k
 }
 
 // tellDifferences says of each straggler what else differs from the others of its role, also in
-// the event that names it.
+// the event that names it, which comes before the status is updated otherwise.
 func tellDifferences(status *proto.JobStatus, events []*proto.JobEvent) {
 	for _, t := range status.Tasks {
 		if t.Straggler == nil {

@@ -145,7 +145,7 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 	})
 }
 
-// UpdateSpeeds updates how fast tasks are from core's state.
+// UpdateSpeeds updates how fast tasks are from core's state, where that is all that has changed.
 func (s *Store) UpdateSpeeds(job *core.Job) {
 	s.Update(func(status *proto.JobStatus) {
 		for i, t := range job.Tasks() {

@@ -3,8 +3,6 @@ package pace
 import (
 	"slices"
 	"time"
-
-	"holdfast/proto"
 )
 
 // How fast single tasks are, in comparison with those that do the same. What is counted of each
@@ -100,13 +98,13 @@ func (s span) work() float64 {
 }
 
 // Measure is what tasks are compared by.
-type Measure string
+type Measure int
 
 // The measures.
 const (
-	ByStep   Measure = proto.ByStep   // the time that a step takes, by the number of the step
-	ByReport Measure = proto.ByReport // the time from one report of a step to the next: all tasks count the same steps
-	ByWork   Measure = proto.ByWork   // the share of the time at work: the tasks wait for each other
+	ByStep   Measure = iota // the time that a step takes, by the number of the step
+	ByReport                // the time from one report of a step to the next: all tasks count the same steps
+	ByWork                  // the share of the time at work: the tasks wait for each other
 )
 
 // Speed is what is known of how fast a task is. The zero value: nothing.
@@ -117,10 +115,13 @@ type Speed struct {
 	Worked bool          // Work is known
 	// By is the measure by which the task is slowest, Median what that is of the tasks that
 	// it is compared with, as seconds or as a share, and Ratio how many times as much it is
-	// for this task. Ratio 0: it cannot be compared, or is known to do something else.
+	// for this task. Ratio 0: it cannot be compared, as one that reports no step any longer.
 	By     Measure
 	Median float64
 	Ratio  float64
+	// Counts is over how many intervals between Counts the comparison is. A single pause, as
+	// for a checkpoint, makes a task slow in as many comparisons at most.
+	Counts int
 }
 
 // Role says how tasks of a role may be compared.
@@ -133,18 +134,21 @@ type Role struct {
 // nothing is counted.
 func (r Role) Compare(tasks []*Counts) []Speed {
 	speeds := make([]Speed, len(tasks))
-	spans := r.spans(tasks)
-	r.compareSteps(speeds, spans, tasks)
+	spans, n := r.spans(tasks)
+	r.compareSteps(speeds, spans)
 	if r.Waits {
 		compareWork(speeds, spans)
+	}
+	for i := range speeds {
+		speeds[i].Counts = n
 	}
 	return speeds
 }
 
 // spans returns what was counted over the last half of the time for which a task must be slow,
-// or longer, if steps are so seldom. What is not known is empty, and all is if none was made in
-// the last half of it.
-func (Role) spans(tasks []*Counts) []span {
+// or longer, if steps are so seldom, and over how many intervals that is. What is not known is
+// empty, and all is if no step was made in the last half of it.
+func (Role) spans(tasks []*Counts) ([]span, int) {
 	for n := CountsWithin / 2; n < countsKept; n++ {
 		spans, late := make([]span, len(tasks)), false
 		var reports []int64
@@ -161,15 +165,15 @@ func (Role) spans(tasks []*Counts) []span {
 		}
 		slices.Sort(reports)
 		if len(reports) > 0 && reports[len(reports)/2] >= leastReports && late {
-			return spans
+			return spans, n
 		}
 	}
-	return make([]span, len(tasks))
+	return make([]span, len(tasks)), 0
 }
 
 // compareSteps compares tasks by their steps. With a number that all count together, each
 // seems to be as fast as all are: then it counts how often each reports one, and three must.
-func (r Role) compareSteps(speeds []Speed, spans []span, tasks []*Counts) {
+func (r Role) compareSteps(speeds []Speed, spans []span) {
 	var steps, reports []float64
 	for _, s := range spans {
 		if t := s.perStep(); t > 0 {
@@ -189,19 +193,12 @@ func (r Role) compareSteps(speeds []Speed, spans []span, tasks []*Counts) {
 	for i, s := range spans {
 		t := value(s)
 		speeds[i].Time, speeds[i].Of = t, of
-		if !compared || t == 0 || silent(tasks[i]) {
+		if !compared || t == 0 {
 			continue
 		}
 		speeds[i].By, speeds[i].Median = of, median(values)
 		speeds[i].Ratio = t.Seconds() / speeds[i].Median
 	}
-}
-
-// silent reports whether a task that reports steps has reported none in the last interval: it
-// does something else, as evaluating or saving, or nothing.
-func silent(c *Counts) bool {
-	s, known := c.over(1)
-	return known && s.reports() == 0
 }
 
 // compareWork compares tasks that wait for each other: who is slower waits less. Where none
@@ -234,12 +231,3 @@ func compareWork(speeds []Speed, spans []span) {
 // median is that of values in order; of two in the middle the less, which is that of the
 // faster task.
 func median(values []float64) float64 { return values[(len(values)-1)/2] }
-
-// Straggler is the comparison of a task with the others, for a status.
-func (s Speed) Straggler() *proto.Straggler {
-	k := &proto.Straggler{By: string(s.By), Value: s.Time.Seconds(), Median: s.Median}
-	if s.By == ByWork {
-		k.Value = s.Work
-	}
-	return k
-}
