@@ -115,6 +115,9 @@ func diagnoseYARN(ctx context.Context, c *cluster.Cluster) []check.Finding {
 	if partitions, err := c.RM.Partitions(ctx); err == nil {
 		list = append(list, diagnoseLabels(nodes, partitions))
 	}
+	if types, err := c.RM.ResourceTypes(ctx); err == nil {
+		list = append(list, diagnoseResources(nodes, types))
+	}
 	if root, err := c.RM.Queue(ctx, "root"); err == nil {
 		list = append(list, check.Finding{Subject: "queues", Level: check.Good, Text: strings.Join(root.Leaves(), ", ")})
 	}

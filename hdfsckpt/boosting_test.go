@@ -11,7 +11,8 @@ import (
 	"holdfast/hdfsckpt/formats"
 )
 
-func boostingFixture(t testing.TB, name string) []byte {
+// recorded returns a file of testdata.
+func recorded(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -25,13 +26,13 @@ func boostingFixture(t testing.TB, name string) []byte {
 func TestXGBoostCheckpoints(t *testing.T) {
 	s := openLocal(t, t.TempDir())
 	defer s.Close()
-	binary, text := boostingFixture(t, "xgboost/model.ubj"), boostingFixture(t, "xgboost/model.json")
+	binary, text := recorded(t, "xgboost/model.ubj"), recorded(t, "xgboost/model.json")
 	note := bytes.Index(text, []byte(`[3,2,0]}`)) + len(`[3,2,0]}`) // in an attribute
 	put(t, s, "model_10.ubj", binary)
 	put(t, s, "model_11.json", text)
 	put(t, s, "model_12.model", binary)
 	put(t, s, "model_13.xgb", text)
-	put(t, s, "0014.ubj", boostingFixture(t, "xgboost/linear.ubj"))
+	put(t, s, "0014.ubj", recorded(t, "xgboost/linear.ubj"))
 	put(t, s, "15/booster.ubj", binary)
 	put(t, s, "model_20.ubj", binary[:len(binary)-1])
 	put(t, s, "model_21.ubj", binary[:bytes.LastIndexByte(binary[:len(binary)-30], '}')+1])
@@ -76,7 +77,7 @@ model_30.ubj xgboost 1 unchecked (it does not begin as XGBoost's models do)
 func TestLightGBMCheckpoints(t *testing.T) {
 	s := openLocal(t, t.TempDir())
 	defer s.Close()
-	python := boostingFixture(t, "lightgbm/model.txt")
+	python := recorded(t, "lightgbm/model.txt")
 	program, _, found := bytes.Cut(python, []byte("\npandas_categorical:"))
 	trees := bytes.Index(python, []byte("end of trees"))
 	if !found || trees < 0 {

@@ -10,6 +10,7 @@ import (
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // RollbackPlan points a pointer at an older checkpoint. Nothing is removed.
@@ -69,6 +70,33 @@ func PlanRollback(list []format.Checkpoint, dir string, step int64) (RollbackPla
 		}
 	}
 	return plan, nil
+}
+
+// JobsWriting returns the jobs that have not ended their writing to a store: they are alive, or
+// were lost. jobOf returns the job of a writer.
+func JobsWriting(ctx context.Context, s store.Store, jobOf func(writer string) string) ([]string, error) {
+	all, err := writers.List(ctx, s)
+	jobs := []string{}
+	for _, w := range all {
+		if job := jobOf(w); !slices.Contains(jobs, job) {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs, err
+}
+
+// WaitForWriters is how long NobodyWrites waits.
+const WaitForWriters = writers.LostAfter
+
+// NobodyWrites returns an error if a job that writes to a store is alive: what that saves next
+// is what tasks would go on from after a rollback. It waits up to WaitForWriters for a sign of
+// life of those that have not ended their writing.
+func NobodyWrites(ctx context.Context, s store.Store, jobOf func(writer string) string) error {
+	alive, _, err := writers.OtherJobs(ctx, s, "", jobOf, WaitForWriters)
+	if err == nil && len(alive) > 0 {
+		err = fmt.Errorf("cannot roll %s back while %s writes to it: tasks would go on from what that saves next; end it (yarn-submit kill %s), and roll back then", s.URI(), strings.Join(alive, ", "), alive[0])
+	}
+	return err
 }
 
 // Execute points the pointer at the plan's checkpoint.

@@ -321,6 +321,9 @@ type JobSpec struct {
 	LogInclude string   `protobuf:"bytes,30,opt,name=log_include,json=logInclude,proto3" json:"log_include,omitempty"`
 	LogExclude string   `protobuf:"bytes,31,opt,name=log_exclude,json=logExclude,proto3" json:"log_exclude,omitempty"`
 	AvoidNodes []string `protobuf:"bytes,32,rep,name=avoid_nodes,json=avoidNodes,proto3" json:"avoid_nodes,omitempty"` // hosts on which no task may be
+	// The application master's container; 0 means as much as the number of tasks takes, and 1.
+	AmMemoryMb int64 `protobuf:"varint,33,opt,name=am_memory_mb,json=amMemoryMb,proto3" json:"am_memory_mb,omitempty"`
+	AmVcores   int32 `protobuf:"varint,34,opt,name=am_vcores,json=amVcores,proto3" json:"am_vcores,omitempty"`
 	// YARN only: the container image in which the AM and the tasks of roles without an image
 	// of their own run; empty means on the host. The other settings are for roles' images, too.
 	Image           string   `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
@@ -598,6 +601,20 @@ func (x *JobSpec) GetAvoidNodes() []string {
 	return nil
 }
 
+func (x *JobSpec) GetAmMemoryMb() int64 {
+	if x != nil {
+		return x.AmMemoryMb
+	}
+	return 0
+}
+
+func (x *JobSpec) GetAmVcores() int32 {
+	if x != nil {
+		return x.AmVcores
+	}
+	return 0
+}
+
 func (x *JobSpec) GetImage() string {
 	if x != nil {
 		return x.Image
@@ -697,6 +714,9 @@ type RoleSpec struct {
 	Coordinates bool   `protobuf:"varint,17,opt,name=coordinates,proto3" json:"coordinates,omitempty"`
 	NodeLabel   string `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"` // YARN only; empty means JobSpec.node_label
 	Spread      bool   `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                       // YARN only: no two of its tasks are on one node
+	// YARN only: what each task gets of resource types other than memory, vcores and GPUs, by
+	// their names; once submitted, in the units in which the cluster counts them.
+	Resources map[string]*Amount `protobuf:"bytes,18,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The container image in which the role's tasks run; empty means JobSpec.image.
 	Image string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
 	// Of ranks: they work in numbers that this divides; 0 and 1 allow any.
@@ -857,6 +877,13 @@ func (x *RoleSpec) GetSpread() bool {
 	return false
 }
 
+func (x *RoleSpec) GetResources() map[string]*Amount {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
 func (x *RoleSpec) GetImage() string {
 	if x != nil {
 		return x.Image
@@ -878,6 +905,59 @@ func (x *RoleSpec) GetWebPath() string {
 	return ""
 }
 
+// Amount is how much there is of a resource: a number of one of Hadoop's units.
+type Amount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Value         int64                  `protobuf:"varint,1,opt,name=value,proto3" json:"value,omitempty"`
+	Unit          string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"` // empty, k, M, G, Ki, ...
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Amount) Reset() {
+	*x = Amount{}
+	mi := &file_holdfast_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Amount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Amount) ProtoMessage() {}
+
+func (x *Amount) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Amount.ProtoReflect.Descriptor instead.
+func (*Amount) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Amount) GetValue() int64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Amount) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
 type CheckpointSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`                                       // as the script spells it, relative or absolute
@@ -892,7 +972,7 @@ type CheckpointSpec struct {
 
 func (x *CheckpointSpec) Reset() {
 	*x = CheckpointSpec{}
-	mi := &file_holdfast_proto_msgTypes[2]
+	mi := &file_holdfast_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +984,7 @@ func (x *CheckpointSpec) String() string {
 func (*CheckpointSpec) ProtoMessage() {}
 
 func (x *CheckpointSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[2]
+	mi := &file_holdfast_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +997,7 @@ func (x *CheckpointSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointSpec.ProtoReflect.Descriptor instead.
 func (*CheckpointSpec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{2}
+	return file_holdfast_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CheckpointSpec) GetPath() string {
@@ -978,7 +1058,7 @@ type FileSpec struct {
 
 func (x *FileSpec) Reset() {
 	*x = FileSpec{}
-	mi := &file_holdfast_proto_msgTypes[3]
+	mi := &file_holdfast_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1070,7 @@ func (x *FileSpec) String() string {
 func (*FileSpec) ProtoMessage() {}
 
 func (x *FileSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[3]
+	mi := &file_holdfast_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1083,7 @@ func (x *FileSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileSpec.ProtoReflect.Descriptor instead.
 func (*FileSpec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{3}
+	return file_holdfast_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FileSpec) GetName() string {
@@ -1071,7 +1151,7 @@ type FromAgent struct {
 
 func (x *FromAgent) Reset() {
 	*x = FromAgent{}
-	mi := &file_holdfast_proto_msgTypes[4]
+	mi := &file_holdfast_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1163,7 @@ func (x *FromAgent) String() string {
 func (*FromAgent) ProtoMessage() {}
 
 func (x *FromAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[4]
+	mi := &file_holdfast_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1176,7 @@ func (x *FromAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromAgent.ProtoReflect.Descriptor instead.
 func (*FromAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{4}
+	return file_holdfast_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FromAgent) GetMessage() isFromAgent_Message {
@@ -1312,7 +1392,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_holdfast_proto_msgTypes[5]
+	mi := &file_holdfast_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1404,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[5]
+	mi := &file_holdfast_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1417,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{5}
+	return file_holdfast_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Hello) GetContainer() string {
@@ -1438,7 +1518,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_holdfast_proto_msgTypes[6]
+	mi := &file_holdfast_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1530,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[6]
+	mi := &file_holdfast_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1543,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{6}
+	return file_holdfast_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Prepared) GetPort() int32 {
@@ -1506,7 +1586,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_holdfast_proto_msgTypes[7]
+	mi := &file_holdfast_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1518,7 +1598,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[7]
+	mi := &file_holdfast_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1531,7 +1611,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{7}
+	return file_holdfast_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Started) GetAttempt() int32 {
@@ -1579,7 +1659,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_holdfast_proto_msgTypes[8]
+	mi := &file_holdfast_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1671,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[8]
+	mi := &file_holdfast_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1684,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{8}
+	return file_holdfast_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Exited) GetAttempt() int32 {
@@ -1722,7 +1802,7 @@ type NeedsPeers struct {
 
 func (x *NeedsPeers) Reset() {
 	*x = NeedsPeers{}
-	mi := &file_holdfast_proto_msgTypes[9]
+	mi := &file_holdfast_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1814,7 @@ func (x *NeedsPeers) String() string {
 func (*NeedsPeers) ProtoMessage() {}
 
 func (x *NeedsPeers) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[9]
+	mi := &file_holdfast_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1827,7 @@ func (x *NeedsPeers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NeedsPeers.ProtoReflect.Descriptor instead.
 func (*NeedsPeers) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{9}
+	return file_holdfast_proto_rawDescGZIP(), []int{10}
 }
 
 // Lingers reports that the running attempt has done its work, and that its process stays
@@ -1761,7 +1841,7 @@ type Lingers struct {
 
 func (x *Lingers) Reset() {
 	*x = Lingers{}
-	mi := &file_holdfast_proto_msgTypes[10]
+	mi := &file_holdfast_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1853,7 @@ func (x *Lingers) String() string {
 func (*Lingers) ProtoMessage() {}
 
 func (x *Lingers) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[10]
+	mi := &file_holdfast_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1866,7 @@ func (x *Lingers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lingers.ProtoReflect.Descriptor instead.
 func (*Lingers) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{10}
+	return file_holdfast_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Lingers) GetAttempt() int32 {
@@ -1827,7 +1907,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_holdfast_proto_msgTypes[11]
+	mi := &file_holdfast_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +1919,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[11]
+	mi := &file_holdfast_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +1932,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{11}
+	return file_holdfast_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Heartbeat) GetSequence() int64 {
@@ -1996,7 +2076,7 @@ type Pressure struct {
 
 func (x *Pressure) Reset() {
 	*x = Pressure{}
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2088,7 @@ func (x *Pressure) String() string {
 func (*Pressure) ProtoMessage() {}
 
 func (x *Pressure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2101,7 @@ func (x *Pressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pressure.ProtoReflect.Descriptor instead.
 func (*Pressure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Pressure) GetCpu() float64 {
@@ -2075,7 +2155,7 @@ type Scalar struct {
 
 func (x *Scalar) Reset() {
 	*x = Scalar{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2087,7 +2167,7 @@ func (x *Scalar) String() string {
 func (*Scalar) ProtoMessage() {}
 
 func (x *Scalar) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2100,7 +2180,7 @@ func (x *Scalar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scalar.ProtoReflect.Descriptor instead.
 func (*Scalar) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Scalar) GetName() string {
@@ -2153,7 +2233,7 @@ type AgentFailure struct {
 
 func (x *AgentFailure) Reset() {
 	*x = AgentFailure{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2245,7 @@ func (x *AgentFailure) String() string {
 func (*AgentFailure) ProtoMessage() {}
 
 func (x *AgentFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2258,7 @@ func (x *AgentFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFailure.ProtoReflect.Descriptor instead.
 func (*AgentFailure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AgentFailure) GetDetail() string {
@@ -2221,7 +2301,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2233,7 +2313,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2246,7 +2326,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Committed) GetPath() string {
@@ -2278,7 +2358,7 @@ type CommittedFile struct {
 
 func (x *CommittedFile) Reset() {
 	*x = CommittedFile{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2290,7 +2370,7 @@ func (x *CommittedFile) String() string {
 func (*CommittedFile) ProtoMessage() {}
 
 func (x *CommittedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2303,7 +2383,7 @@ func (x *CommittedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
 func (*CommittedFile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CommittedFile) GetName() string {
@@ -2365,7 +2445,7 @@ type Prewarmed struct {
 
 func (x *Prewarmed) Reset() {
 	*x = Prewarmed{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2377,7 +2457,7 @@ func (x *Prewarmed) String() string {
 func (*Prewarmed) ProtoMessage() {}
 
 func (x *Prewarmed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2390,7 +2470,7 @@ func (x *Prewarmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarmed.ProtoReflect.Descriptor instead.
 func (*Prewarmed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 // ExecOutput is a part of the answer to Exec.
@@ -2407,7 +2487,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2499,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2512,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExecOutput) GetId() int64 {
@@ -2489,7 +2569,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +2581,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +2594,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -2573,7 +2653,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +2665,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +2678,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -2777,7 +2857,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +2869,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +2882,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Exec) GetId() int64 {
@@ -2867,7 +2947,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2879,7 +2959,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2892,7 +2972,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Assign) GetJob() string {
@@ -3030,7 +3110,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3122,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3135,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -3126,7 +3206,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3138,7 +3218,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3151,7 +3231,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -3178,7 +3258,7 @@ type EndLingering struct {
 
 func (x *EndLingering) Reset() {
 	*x = EndLingering{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3190,7 +3270,7 @@ func (x *EndLingering) String() string {
 func (*EndLingering) ProtoMessage() {}
 
 func (x *EndLingering) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3203,7 +3283,7 @@ func (x *EndLingering) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
 func (*EndLingering) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -3225,7 +3305,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3237,7 +3317,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3250,7 +3330,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Routes) GetFull() bool {
@@ -3312,7 +3392,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3324,7 +3404,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3337,7 +3417,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Release) GetWhy() string {
@@ -3358,7 +3438,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3370,7 +3450,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3383,7 +3463,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -3411,7 +3491,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3423,7 +3503,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3436,7 +3516,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -3458,7 +3538,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3470,7 +3550,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3483,7 +3563,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -3513,7 +3593,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3525,7 +3605,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3538,7 +3618,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -3574,7 +3654,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3666,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3679,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -3640,7 +3720,7 @@ type RestartTaskRequest struct {
 
 func (x *RestartTaskRequest) Reset() {
 	*x = RestartTaskRequest{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3652,7 +3732,7 @@ func (x *RestartTaskRequest) String() string {
 func (*RestartTaskRequest) ProtoMessage() {}
 
 func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3665,7 +3745,7 @@ func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
 func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RestartTaskRequest) GetTask() string {
@@ -3690,7 +3770,7 @@ type RestartTaskResponse struct {
 
 func (x *RestartTaskResponse) Reset() {
 	*x = RestartTaskResponse{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3702,7 +3782,7 @@ func (x *RestartTaskResponse) String() string {
 func (*RestartTaskResponse) ProtoMessage() {}
 
 func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3715,7 +3795,7 @@ func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
 func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 type ScaleRequest struct {
@@ -3729,7 +3809,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3741,7 +3821,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3754,7 +3834,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ScaleRequest) GetRole() string {
@@ -3786,7 +3866,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +3878,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +3891,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 type StatusRequest struct {
@@ -3822,7 +3902,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3834,7 +3914,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3847,7 +3927,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 // SamplesRequest selects samples of a job.
@@ -3866,7 +3946,7 @@ type SamplesRequest struct {
 
 func (x *SamplesRequest) Reset() {
 	*x = SamplesRequest{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3878,7 +3958,7 @@ func (x *SamplesRequest) String() string {
 func (*SamplesRequest) ProtoMessage() {}
 
 func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3891,7 +3971,7 @@ func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
 func (*SamplesRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SamplesRequest) GetNames() []string {
@@ -3928,7 +4008,7 @@ type JobSamples struct {
 
 func (x *JobSamples) Reset() {
 	*x = JobSamples{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3940,7 +4020,7 @@ func (x *JobSamples) String() string {
 func (*JobSamples) ProtoMessage() {}
 
 func (x *JobSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3953,7 +4033,7 @@ func (x *JobSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
 func (*JobSamples) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *JobSamples) GetId() string {
@@ -3997,7 +4077,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4009,7 +4089,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4022,7 +4102,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Series) GetName() string {
@@ -4097,7 +4177,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4109,7 +4189,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4122,7 +4202,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -4141,7 +4221,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4153,7 +4233,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4166,7 +4246,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -4215,7 +4295,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4227,7 +4307,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4240,7 +4320,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4438,7 +4518,7 @@ type Generation struct {
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4450,7 +4530,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4463,7 +4543,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -4550,7 +4630,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4562,7 +4642,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4575,7 +4655,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -4623,7 +4703,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4635,7 +4715,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4648,7 +4728,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -4676,7 +4756,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4688,7 +4768,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4701,7 +4781,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobSummary) GetId() string {
@@ -4782,7 +4862,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4794,7 +4874,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4807,7 +4887,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -4900,7 +4980,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4912,7 +4992,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4925,7 +5005,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -5187,7 +5267,7 @@ type Straggler struct {
 
 func (x *Straggler) Reset() {
 	*x = Straggler{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5199,7 +5279,7 @@ func (x *Straggler) String() string {
 func (*Straggler) ProtoMessage() {}
 
 func (x *Straggler) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5212,7 +5292,7 @@ func (x *Straggler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Straggler.ProtoReflect.Descriptor instead.
 func (*Straggler) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Straggler) GetSinceUnixMs() int64 {
@@ -5262,7 +5342,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5274,7 +5354,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5287,7 +5367,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Stage) GetName() string {
@@ -5332,7 +5412,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5344,7 +5424,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5357,7 +5437,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -5512,7 +5592,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5524,7 +5604,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5537,7 +5617,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Notification) GetId() string {
@@ -5624,7 +5704,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5636,7 +5716,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5649,7 +5729,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -5691,7 +5771,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xeb\v\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xaa\f\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -5734,7 +5814,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vlog_exclude\x18\x1f \x01(\tR\n" +
 	"logExclude\x12\x1f\n" +
 	"\vavoid_nodes\x18  \x03(\tR\n" +
-	"avoidNodes\x12\x14\n" +
+	"avoidNodes\x12 \n" +
+	"\fam_memory_mb\x18! \x01(\x03R\n" +
+	"amMemoryMb\x12\x1b\n" +
+	"\tam_vcores\x18\" \x01(\x05R\bamVcores\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12#\n" +
 	"\rimage_runtime\x18) \x01(\tR\fimageRuntime\x12!\n" +
 	"\fimage_mounts\x18* \x03(\tR\vimageMounts\x12#\n" +
@@ -5749,7 +5832,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
 	"\x0e_stop_grace_msB\x12\n" +
-	"\x10_elastic_wait_ms\"\xd3\x04\n" +
+	"\x10_elastic_wait_ms\"\xe4\x05\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -5771,10 +5854,17 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vcoordinates\x18\x11 \x01(\bR\vcoordinates\x12\x1d\n" +
 	"\n" +
 	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x16\n" +
-	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x14\n" +
+	"\x06spread\x18\x0f \x01(\bR\x06spread\x12?\n" +
+	"\tresources\x18\x12 \x03(\v2!.holdfast.RoleSpec.ResourcesEntryR\tresources\x12\x14\n" +
 	"\x05image\x18( \x01(\tR\x05image\x12\x1a\n" +
 	"\bmultiple\x18\x1e \x01(\x05R\bmultiple\x12\x19\n" +
-	"\bweb_path\x182 \x01(\tR\awebPath\"\xa1\x01\n" +
+	"\bweb_path\x182 \x01(\tR\awebPath\x1aN\n" +
+	"\x0eResourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.holdfast.AmountR\x05value:\x028\x01\"2\n" +
+	"\x06Amount\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\x03R\x05value\x12\x12\n" +
+	"\x04unit\x18\x02 \x01(\tR\x04unit\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -6277,7 +6367,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -6285,147 +6375,151 @@ var file_holdfast_proto_goTypes = []any{
 	(TaskState)(0),              // 3: holdfast.TaskState
 	(*JobSpec)(nil),             // 4: holdfast.JobSpec
 	(*RoleSpec)(nil),            // 5: holdfast.RoleSpec
-	(*CheckpointSpec)(nil),      // 6: holdfast.CheckpointSpec
-	(*FileSpec)(nil),            // 7: holdfast.FileSpec
-	(*FromAgent)(nil),           // 8: holdfast.FromAgent
-	(*Hello)(nil),               // 9: holdfast.Hello
-	(*Prepared)(nil),            // 10: holdfast.Prepared
-	(*Started)(nil),             // 11: holdfast.Started
-	(*Exited)(nil),              // 12: holdfast.Exited
-	(*NeedsPeers)(nil),          // 13: holdfast.NeedsPeers
-	(*Lingers)(nil),             // 14: holdfast.Lingers
-	(*Heartbeat)(nil),           // 15: holdfast.Heartbeat
-	(*Pressure)(nil),            // 16: holdfast.Pressure
-	(*Scalar)(nil),              // 17: holdfast.Scalar
-	(*AgentFailure)(nil),        // 18: holdfast.AgentFailure
-	(*Committed)(nil),           // 19: holdfast.Committed
-	(*CommittedFile)(nil),       // 20: holdfast.CommittedFile
-	(*Prewarmed)(nil),           // 21: holdfast.Prewarmed
-	(*ExecOutput)(nil),          // 22: holdfast.ExecOutput
-	(*ImportProfile)(nil),       // 23: holdfast.ImportProfile
-	(*ToAgent)(nil),             // 24: holdfast.ToAgent
-	(*Exec)(nil),                // 25: holdfast.Exec
-	(*Assign)(nil),              // 26: holdfast.Assign
-	(*Start)(nil),               // 27: holdfast.Start
-	(*Stop)(nil),                // 28: holdfast.Stop
-	(*EndLingering)(nil),        // 29: holdfast.EndLingering
-	(*Routes)(nil),              // 30: holdfast.Routes
-	(*Release)(nil),             // 31: holdfast.Release
-	(*HeartbeatReply)(nil),      // 32: holdfast.HeartbeatReply
-	(*Tokens)(nil),              // 33: holdfast.Tokens
-	(*Prewarm)(nil),             // 34: holdfast.Prewarm
-	(*PrewarmPlan)(nil),         // 35: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),         // 36: holdfast.ExecRequest
-	(*RestartTaskRequest)(nil),  // 37: holdfast.RestartTaskRequest
-	(*RestartTaskResponse)(nil), // 38: holdfast.RestartTaskResponse
-	(*ScaleRequest)(nil),        // 39: holdfast.ScaleRequest
-	(*ScaleResponse)(nil),       // 40: holdfast.ScaleResponse
-	(*StatusRequest)(nil),       // 41: holdfast.StatusRequest
-	(*SamplesRequest)(nil),      // 42: holdfast.SamplesRequest
-	(*JobSamples)(nil),          // 43: holdfast.JobSamples
-	(*Series)(nil),              // 44: holdfast.Series
-	(*KillRequest)(nil),         // 45: holdfast.KillRequest
-	(*KillResponse)(nil),        // 46: holdfast.KillResponse
-	(*JobStatus)(nil),           // 47: holdfast.JobStatus
-	(*Generation)(nil),          // 48: holdfast.Generation
-	(*ScalarValue)(nil),         // 49: holdfast.ScalarValue
-	(*JobList)(nil),             // 50: holdfast.JobList
-	(*JobSummary)(nil),          // 51: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 52: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 53: holdfast.TaskStatus
-	(*Straggler)(nil),           // 54: holdfast.Straggler
-	(*Stage)(nil),               // 55: holdfast.Stage
-	(*Incident)(nil),            // 56: holdfast.Incident
-	(*Notification)(nil),        // 57: holdfast.Notification
-	(*JobEvent)(nil),            // 58: holdfast.JobEvent
-	nil,                         // 59: holdfast.JobSpec.EnvEntry
-	nil,                         // 60: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 61: holdfast.Start.EnvEntry
-	nil,                         // 62: holdfast.PrewarmPlan.EnvEntry
+	(*Amount)(nil),              // 6: holdfast.Amount
+	(*CheckpointSpec)(nil),      // 7: holdfast.CheckpointSpec
+	(*FileSpec)(nil),            // 8: holdfast.FileSpec
+	(*FromAgent)(nil),           // 9: holdfast.FromAgent
+	(*Hello)(nil),               // 10: holdfast.Hello
+	(*Prepared)(nil),            // 11: holdfast.Prepared
+	(*Started)(nil),             // 12: holdfast.Started
+	(*Exited)(nil),              // 13: holdfast.Exited
+	(*NeedsPeers)(nil),          // 14: holdfast.NeedsPeers
+	(*Lingers)(nil),             // 15: holdfast.Lingers
+	(*Heartbeat)(nil),           // 16: holdfast.Heartbeat
+	(*Pressure)(nil),            // 17: holdfast.Pressure
+	(*Scalar)(nil),              // 18: holdfast.Scalar
+	(*AgentFailure)(nil),        // 19: holdfast.AgentFailure
+	(*Committed)(nil),           // 20: holdfast.Committed
+	(*CommittedFile)(nil),       // 21: holdfast.CommittedFile
+	(*Prewarmed)(nil),           // 22: holdfast.Prewarmed
+	(*ExecOutput)(nil),          // 23: holdfast.ExecOutput
+	(*ImportProfile)(nil),       // 24: holdfast.ImportProfile
+	(*ToAgent)(nil),             // 25: holdfast.ToAgent
+	(*Exec)(nil),                // 26: holdfast.Exec
+	(*Assign)(nil),              // 27: holdfast.Assign
+	(*Start)(nil),               // 28: holdfast.Start
+	(*Stop)(nil),                // 29: holdfast.Stop
+	(*EndLingering)(nil),        // 30: holdfast.EndLingering
+	(*Routes)(nil),              // 31: holdfast.Routes
+	(*Release)(nil),             // 32: holdfast.Release
+	(*HeartbeatReply)(nil),      // 33: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 34: holdfast.Tokens
+	(*Prewarm)(nil),             // 35: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 36: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 37: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 38: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 39: holdfast.RestartTaskResponse
+	(*ScaleRequest)(nil),        // 40: holdfast.ScaleRequest
+	(*ScaleResponse)(nil),       // 41: holdfast.ScaleResponse
+	(*StatusRequest)(nil),       // 42: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 43: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 44: holdfast.JobSamples
+	(*Series)(nil),              // 45: holdfast.Series
+	(*KillRequest)(nil),         // 46: holdfast.KillRequest
+	(*KillResponse)(nil),        // 47: holdfast.KillResponse
+	(*JobStatus)(nil),           // 48: holdfast.JobStatus
+	(*Generation)(nil),          // 49: holdfast.Generation
+	(*ScalarValue)(nil),         // 50: holdfast.ScalarValue
+	(*JobList)(nil),             // 51: holdfast.JobList
+	(*JobSummary)(nil),          // 52: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 53: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 54: holdfast.TaskStatus
+	(*Straggler)(nil),           // 55: holdfast.Straggler
+	(*Stage)(nil),               // 56: holdfast.Stage
+	(*Incident)(nil),            // 57: holdfast.Incident
+	(*Notification)(nil),        // 58: holdfast.Notification
+	(*JobEvent)(nil),            // 59: holdfast.JobEvent
+	nil,                         // 60: holdfast.JobSpec.EnvEntry
+	nil,                         // 61: holdfast.RoleSpec.ResourcesEntry
+	nil,                         // 62: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 63: holdfast.Start.EnvEntry
+	nil,                         // 64: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	59, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
-	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
+	60, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	7,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
+	8,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
 	1,  // 5: holdfast.RoleSpec.completion:type_name -> holdfast.CompletionRule
-	9,  // 6: holdfast.FromAgent.hello:type_name -> holdfast.Hello
-	10, // 7: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
-	11, // 8: holdfast.FromAgent.started:type_name -> holdfast.Started
-	12, // 9: holdfast.FromAgent.exited:type_name -> holdfast.Exited
-	15, // 10: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
-	18, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
-	19, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	23, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
-	21, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	22, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
-	13, // 16: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
-	14, // 17: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
-	12, // 18: holdfast.Hello.exited:type_name -> holdfast.Exited
-	17, // 19: holdfast.Exited.scalars:type_name -> holdfast.Scalar
-	17, // 20: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
-	16, // 21: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
-	20, // 22: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	60, // 23: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	26, // 24: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	27, // 25: holdfast.ToAgent.start:type_name -> holdfast.Start
-	28, // 26: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	30, // 27: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	31, // 28: holdfast.ToAgent.release:type_name -> holdfast.Release
-	32, // 29: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	33, // 30: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	34, // 31: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	25, // 32: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	29, // 33: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
-	6,  // 34: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 35: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	35, // 36: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 37: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	30, // 38: holdfast.Assign.routes:type_name -> holdfast.Routes
-	61, // 39: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	26, // 40: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	62, // 41: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	23, // 42: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	44, // 43: holdfast.JobSamples.series:type_name -> holdfast.Series
-	44, // 44: holdfast.JobSamples.recent:type_name -> holdfast.Series
-	2,  // 45: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	53, // 46: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	52, // 47: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	58, // 48: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	56, // 49: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	6,  // 50: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	55, // 51: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	49, // 52: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	48, // 53: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	51, // 54: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 55: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 56: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	55, // 57: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	54, // 58: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
-	16, // 59: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
-	2,  // 60: holdfast.Notification.state:type_name -> holdfast.JobState
-	8,  // 61: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	41, // 62: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	41, // 63: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	45, // 64: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	42, // 65: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	37, // 66: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	39, // 67: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	36, // 68: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	24, // 69: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	47, // 70: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	47, // 71: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	46, // 72: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	43, // 73: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	38, // 74: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	40, // 75: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	22, // 76: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	69, // [69:77] is the sub-list for method output_type
-	61, // [61:69] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	61, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
+	10, // 7: holdfast.FromAgent.hello:type_name -> holdfast.Hello
+	11, // 8: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
+	12, // 9: holdfast.FromAgent.started:type_name -> holdfast.Started
+	13, // 10: holdfast.FromAgent.exited:type_name -> holdfast.Exited
+	16, // 11: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
+	19, // 12: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
+	20, // 13: holdfast.FromAgent.committed:type_name -> holdfast.Committed
+	24, // 14: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	22, // 15: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
+	23, // 16: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	14, // 17: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
+	15, // 18: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
+	13, // 19: holdfast.Hello.exited:type_name -> holdfast.Exited
+	18, // 20: holdfast.Exited.scalars:type_name -> holdfast.Scalar
+	18, // 21: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
+	17, // 22: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
+	21, // 23: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	62, // 24: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	27, // 25: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	28, // 26: holdfast.ToAgent.start:type_name -> holdfast.Start
+	29, // 27: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	31, // 28: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	32, // 29: holdfast.ToAgent.release:type_name -> holdfast.Release
+	33, // 30: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	34, // 31: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	35, // 32: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	26, // 33: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	30, // 34: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	7,  // 35: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	8,  // 36: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	36, // 37: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 38: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	31, // 39: holdfast.Assign.routes:type_name -> holdfast.Routes
+	63, // 40: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	27, // 41: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	64, // 42: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	24, // 43: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	45, // 44: holdfast.JobSamples.series:type_name -> holdfast.Series
+	45, // 45: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	2,  // 46: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	54, // 47: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	53, // 48: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	59, // 49: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	57, // 50: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	7,  // 51: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	56, // 52: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	50, // 53: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	49, // 54: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	52, // 55: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 56: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 57: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	56, // 58: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	55, // 59: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
+	17, // 60: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
+	2,  // 61: holdfast.Notification.state:type_name -> holdfast.JobState
+	6,  // 62: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
+	9,  // 63: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	42, // 64: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	42, // 65: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	46, // 66: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	43, // 67: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	38, // 68: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	40, // 69: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	37, // 70: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	25, // 71: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	48, // 72: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	48, // 73: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	47, // 74: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	44, // 75: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	39, // 76: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	41, // 77: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	23, // 78: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	71, // [71:79] is the sub-list for method output_type
+	63, // [63:71] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -6434,7 +6528,7 @@ func file_holdfast_proto_init() {
 		return
 	}
 	file_holdfast_proto_msgTypes[0].OneofWrappers = []any{}
-	file_holdfast_proto_msgTypes[4].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[5].OneofWrappers = []any{
 		(*FromAgent_Hello)(nil),
 		(*FromAgent_Prepared)(nil),
 		(*FromAgent_Started)(nil),
@@ -6448,7 +6542,7 @@ func file_holdfast_proto_init() {
 		(*FromAgent_NeedsPeers)(nil),
 		(*FromAgent_Lingers)(nil),
 	}
-	file_holdfast_proto_msgTypes[20].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[21].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -6460,14 +6554,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[49].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[50].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   59,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -87,10 +87,11 @@ func Complete(spec *proto.JobSpec) error {
 	return checkLengths(spec)
 }
 
-// likeRole returns a role of one task that is as large as those of another, without GPUs.
+// likeRole returns a role of one task that is as large as those of another, without GPUs and
+// the like.
 func likeRole(other *proto.RoleSpec, name string) *proto.RoleSpec {
 	r := pb.Clone(other).(*proto.RoleSpec)
-	r.Name, r.Count, r.Min, r.Gpus, r.Processes, r.Command = name, 1, 0, 0, 0, nil
+	r.Name, r.Count, r.Min, r.Gpus, r.Resources, r.Processes, r.Command = name, 1, 0, 0, nil, 0, nil
 	return r
 }
 

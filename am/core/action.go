@@ -18,8 +18,10 @@ type Ask struct {
 	MemoryMB int64
 	VCores   int32
 	GPUs     int32
-	Avoid    []string // nodes on which it should not be
-	Apart    []string // containers with which it must not share a node
+	Others   map[string]*proto.Amount // of other resource types; not to be changed
+	Avoid    []string                 // nodes on which it should not be
+	Apart    []string                 // containers with which it must not share a node
+	Pause    time.Duration            // before the scheduler is asked
 }
 
 // Withdraw cancels an Ask.

@@ -36,9 +36,34 @@ func (j *Job) newRequest(t *task) Ask {
 	j.requests++
 	return Ask{
 		Request: fmt.Sprintf("%s/%d", t.name, j.requests), Task: t.name, Role: t.role.Name,
-		MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus,
-		Avoid: j.avoid(), Apart: j.apart(t),
+		MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus, Others: t.role.Resources,
+		Avoid: j.avoid(), Apart: j.apart(t), Pause: j.pause(t),
 	}
+}
+
+// pause is how long a task whose container was preempted lets the scheduler be before it
+// asks for another: one that is asked at once may give what it has just taken, and take it
+// back. What the job needs is asked for at once the first time. The pause doubles with each
+// container that is preempted sooner than Limits.Calm after the one before.
+func (j *Job) pause(t *task) time.Duration {
+	n, first := t.history.preempted, 5*time.Second
+	if t.role.Min == 0 || t.role.Min == t.role.Count {
+		n, first = n-1, time.Second
+	}
+	if n <= 0 {
+		return 0
+	}
+	pause := min(first<<min(n-1, 10), j.limits.BackoffMax)
+	return max(0, t.history.preemptedAt.Add(pause).Sub(j.now))
+}
+
+// notePreempted notes that the scheduler took a task's container.
+func (j *Job) notePreempted(t *task) {
+	if j.now.Sub(t.history.preemptedAt) > j.limits.Calm {
+		t.history.preempted = 0
+	}
+	t.history.preempted++
+	t.history.preemptedAt = j.now
 }
 
 // withdraw takes a task's Ask back, if one is outstanding.
@@ -92,7 +117,7 @@ func (j *Job) found(e ContainerFound) {
 		return
 	}
 	j.endOrphan(t)
-	if t.loc.leave.preempted {
+	if t.loc.leave.whateverNode() {
 		return
 	}
 	j.becomeStaying(t)

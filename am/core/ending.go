@@ -133,7 +133,7 @@ func (j *Job) finishes(t *task) (by time.Time, leaves bool) {
 	if due, is := j.leaves(t); is && !due.IsZero() && due.Before(by) {
 		by, leaves = due, true
 	}
-	if o := t.loc.leave; o.preempted && o.by.Before(by) {
+	if o := t.loc.leave; o.whateverNode() && o.by.Before(by) {
 		by, leaves = o.by, true
 	}
 	return by, leaves

@@ -172,6 +172,9 @@ type Broken struct{ Why string }
 // Waiting reports why containers do not come. With an empty Why, they do.
 type Waiting struct{ Why string }
 
+// Noted reports something about the cluster that the user should know.
+type Noted struct{ Text string }
+
 // StepsReported holds the steps that tasks have reported since the previous such event.
 // Saving: a task has written part of a checkpoint since, or made progress that is no step.
 // It comes about once a second at most, once in pace.UsageInterval with what the tasks have
@@ -229,6 +232,7 @@ func (Kill) event()                {}
 func (RestartRequested) event()    {}
 func (ScaleRequested) event()      {}
 func (Broken) event()              {}
+func (Noted) event()               {}
 func (Waiting) event()             {}
 func (PreemptionWarned) event()    {}
 func (PreemptionCanceled) event()  {}

@@ -229,7 +229,8 @@ func (j *Job) growGroup() {
 		return
 	}
 	t := j.joining()[0]
-	j.grown = j.now
+	j.grown = append(j.grown, j.now)
+	j.grown = j.grown[max(0, len(j.grown)-growths):]
 	j.noteFault(t, FaultLost, 0) // how the others end now is nobody's failure
 	j.restart(t, "joins", graceOf(0), (*task).together)
 }
@@ -252,25 +253,30 @@ func (j *Job) growDue() time.Time {
 		return time.Time{}
 	}
 	due := j.resized.Add(j.limits.Grow)
-	if next := j.grown.Add(j.limits.GrowPause); !j.grown.IsZero() && next.After(due) {
-		due = next
+	if len(j.grown) == growths {
+		if next := j.grown[0].Add(j.limits.GrowPause); next.After(due) {
+			due = next
+		}
 	}
 	return due
 }
 
-// newest is the task whose container a scheduler gets that accepts another than that of t:
-// a parked one's, or else that of the last rank. It has as much memory.
-func (j *Job) newest(t *task) *task {
+// growths is how often a group grows within Limits.GrowPause at most.
+const growths = 3
+
+// parkedFor is a parked task whose container has as much memory as that of t, for a
+// scheduler that accepts another than that; nil: there is none. One that works is no better
+// than t: a scheduler that wants more than one container takes t's, too, when its time is
+// over, and says so once only.
+func (j *Job) parkedFor(t *task) *task {
 	if !t.elastic() || t.parked {
-		return t
+		return nil
 	}
-	for _, wanted := range []bool{true, false} {
-		for _, o := range slices.Backward(j.tasks) {
-			if o.role == t.role && j.isParked(o) == wanted && o.loc.container != "" && o.memoryMB >= t.memoryMB &&
-				o.loc.leave.by.IsZero() && !o.leavesNow() && !o.unreachable() && !o.state.done() {
-				return o
-			}
+	for _, o := range slices.Backward(j.tasks) {
+		if o.role == t.role && j.isParked(o) && o.loc.container != "" && o.memoryMB >= t.memoryMB &&
+			o.loc.leave.by.IsZero() && !o.leavesNow() && !o.unreachable() && !o.state.done() {
+			return o
 		}
 	}
-	return t
+	return nil
 }

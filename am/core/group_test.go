@@ -95,13 +95,69 @@ func TestAGroupThatGrowsDoesSoSeldom(t *testing.T) {
 	p.free("worker-2", "c8")
 	p.step(core.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2")
+
+	// Who comes a little later does not wait for long.
 	p.free("worker-3", "c9")
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+
+	// Where they come and go, the others are not stopped each time.
+	comesAndGoes := func(was, is string) {
+		t.Helper()
+		p.preempt(was)
+		p.members("worker-0", "worker-1", "worker-2")
+		p.free("worker-3", is)
+		p.step(core.CheckpointSealed{})
+	}
+	comesAndGoes("c9", "c10")
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	comesAndGoes("c10", "c11")
+	p.members("worker-0", "worker-1", "worker-2")
 	p.wait(4 * time.Minute)
 	p.step(core.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2")
 	p.wait(time.Minute)
 	p.step(core.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+}
+
+// TestWhatIsPreemptedAsksAgainLater: a scheduler that is asked at once may give to whom it
+// has just taken from, and take it back.
+func TestWhatIsPreemptedAsksAgainLater(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	asked := func() string {
+		t.Helper()
+		_, after, _ := strings.Cut(p.log.String()[strings.LastIndex(p.log.String(), "core.Ask{Request:worker-3/"):], " Pause:")
+		pause, _, _ := strings.Cut(after, "}")
+		return pause
+	}
+	last := "c4"
+	for i, want := range []string{"5s", "10s", "20s", "30s", "30s"} {
+		p.preempt(last)
+		if got := asked(); got != want {
+			t.Errorf("the %d. time, it is asked for another after %s; want %s", i+1, got, want)
+		}
+		last = fmt.Sprintf("c%d", 20+i)
+		p.free("worker-3", last)
+	}
+	p.wait(3 * time.Minute)
+	p.preempt(last)
+	if got := asked(); got != "5s" {
+		t.Errorf("after a calm time, it is asked for another after %s; want 5s", got)
+	}
+
+	// What the job cannot do without is asked for at once, and later if that was of no use.
+	p = playWith(t, ranks(4), 3, 0, core.Limits{})
+	p.step(core.Begin{})
+	last = "c4"
+	for i, want := range []string{"", "1s", "2s"} {
+		p.preempt(last)
+		if got := asked(); got != want {
+			t.Errorf("the %d. time, what is needed is asked for after %q; want %q", i+1, got, want)
+		}
+		last = fmt.Sprintf("c%d", 20+i)
+		p.free("worker-3", last)
+	}
 }
 
 func TestAGroupGrowsAfterATime(t *testing.T) {
@@ -227,13 +283,22 @@ func TestAnotherMasterKnowsWhoIsInTheGroup(t *testing.T) {
 	}
 }
 
-// TestTheLastRankGoesFirst: of what the scheduler names it accepts others.
-func TestTheLastRankGoesFirst(t *testing.T) {
+// TestParkedRanksGoFirst: of what the scheduler names it accepts others.
+func TestParkedRanksGoFirst(t *testing.T) {
 	p := playElastic(t, core.Limits{})
+	named := func(container string) {
+		t.Helper()
+		p.step(core.PreemptionWarned{Containers: []string{container}, Within: 15 * time.Second})
+		p.step(core.CheckpointSealed{})
+	}
 	p.mute["Allocated"] = true
-	p.step(core.PreemptionWarned{Containers: []string{"c1"}, Within: 15 * time.Second})
-	p.step(core.CheckpointSealed{})
-	p.members("worker-0", "worker-1", "worker-2")
+	named("c1")
+	p.members("worker-1", "worker-2", "worker-3")
+	p.free("worker-0", "c8")
+	p.mute["Allocated"] = true
+	named("c2")
+	p.members("worker-1", "worker-2", "worker-3")
+	p.says("gets that of worker-0 in its place")
 }
 
 // TestAGroupDoesNotWaitForWhatTheSchedulerTook: it may be long in coming back.

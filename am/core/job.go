@@ -34,14 +34,14 @@ type Job struct {
 	openFaults   int              // tasks with a fault that is not attributed yet
 	early        early            // failures of tasks that restart together
 	generation   int
-	begun        bool      // a task has been started, ever
-	elastic      bool      // there are tasks without which their group may do
-	absent       []int32   // ordinals of the tasks that are parked
-	fixedWorld   bool      // the newest checkpoint can be read by as many ranks only as have saved it
-	justSealed   bool      // in this step
-	worldChanged bool      // this generation has other members than the one before
-	resized      time.Time // when the members of the group changed last
-	grown        time.Time // when the group was stopped last so that others could join
+	begun        bool        // a task has been started, ever
+	elastic      bool        // there are tasks without which their group may do
+	absent       []int32     // ordinals of the tasks that are parked
+	fixedWorld   bool        // the newest checkpoint can be read by as many ranks only as have saved it
+	justSealed   bool        // in this step
+	worldChanged bool        // this generation has other members than the one before
+	resized      time.Time   // when the members of the group changed last
+	grown        []time.Time // when the group was stopped so that others could join, the last few times
 	gang         gangStart
 	filesSeen    time.Time // when a node was last known to be fetching the files of a container
 	requests     int
@@ -336,6 +336,8 @@ func (j *Job) handle(e Event) {
 			j.record(nil, KindWaiting, "%s", e.Why)
 		}
 		j.waiting = e.Why
+	case Noted:
+		j.record(nil, KindNote, "%s", e.Text)
 	case Kill:
 		j.hurry()
 		j.end(proto.JobState_JOB_STATE_KILLED, e.Why)

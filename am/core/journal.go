@@ -42,9 +42,9 @@ type Journal struct {
 	// WorldChanged: the generation has other members than the one before.
 	WorldChanged bool `json:"world_changed,omitempty"`
 	// Resized is when the members of a group changed last, and Grown when it was stopped
-	// last so that others could join.
-	Resized int64 `json:"resized,omitempty"`
-	Grown   int64 `json:"grown,omitempty"`
+	// so that others could join, the last few times.
+	Resized int64   `json:"resized,omitempty"`
+	Grown   []int64 `json:"grown,omitempty"`
 	// Early is how tasks that restart together have failed before their first step.
 	Early early `json:"early,omitzero"`
 	// Pace is how steps were made; nil: nothing is known of them.
@@ -75,9 +75,10 @@ type TaskRecord struct {
 	// Stop is why its attempt was told to end; nil: it was not.
 	Stop *StopRecord `json:"stop,omitempty"`
 	// LeaveBy is when it is to leave a container that the scheduler wants
-	// back, and Grace the milliseconds that it then gets to stop.
-	LeaveBy int64 `json:"leave_by,omitempty"`
-	Grace   int64 `json:"grace,omitempty"`
+	// back, or that is surplus, and Grace the milliseconds that it then gets to stop.
+	LeaveBy     int64       `json:"leave_by,omitempty"`
+	Grace       int64       `json:"grace,omitempty"`
+	LeaveReason leaveReason `json:"leave_reason,omitempty"`
 	// FinishBy is until when it may go on while the job ends.
 	FinishBy int64 `json:"finish_by,omitempty"`
 	// Early is how its attempts have failed before their first step.
@@ -134,7 +135,7 @@ func (j *Job) Journal() Journal {
 		return known
 	}
 	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.phase == assembling, Saves: j.consistentSaves, PeersNeeded: j.peersNeeded, DirectoryRemoved: millis(j.dirRemoved), Pace: j.pace.Record(), Early: j.early,
-		FixedWorld: j.fixedWorld, WorldChanged: j.worldChanged, Resized: millis(j.resized), Grown: millis(j.grown),
+		FixedWorld: j.fixedWorld, WorldChanged: j.worldChanged, Resized: millis(j.resized), Grown: toMillis(j.grown),
 		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), NoSparesBefore: millis(j.noSparesUntil)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
@@ -159,8 +160,8 @@ func (t *task) journal() TaskRecord {
 	if s := t.run.stop; s.reason != "" {
 		r.Stop = &StopRecord{s.reason, s.cause, millis(s.by)}
 	}
-	if o := t.loc.leave; o.preempted { // another reason is found anew
-		r.LeaveBy, r.Grace = millis(o.by), o.grace.Milliseconds()
+	if o := t.loc.leave; o.whateverNode() { // another reason is found anew
+		r.LeaveBy, r.Grace, r.LeaveReason = millis(o.by), o.grace.Milliseconds(), o.reason
 	}
 	if t.loss.fault.Kind != FaultNone {
 		fault := t.loss.fault
@@ -187,7 +188,7 @@ func (j *Job) Resume(r Journal) {
 	j.outcome, j.why, j.dirRemoved = r.Outcome, r.Why, fromMilli(r.DirectoryRemoved)
 	j.pace.Resume(r.Pace)
 	j.early = r.Early
-	j.fixedWorld, j.worldChanged, j.resized, j.grown = r.FixedWorld, r.WorldChanged, fromMilli(r.Resized), fromMilli(r.Grown)
+	j.fixedWorld, j.worldChanged, j.resized, j.grown = r.FixedWorld, r.WorldChanged, fromMilli(r.Resized), fromMillis(r.Grown)
 	j.resumeSpares(r)
 	if !r.GangStart {
 		j.beginRunning()
@@ -205,7 +206,7 @@ func (j *Job) resumeTask(t *task, r TaskRecord) {
 	j.restoreState(t, r)
 	j.begun = j.begun || r.Attempt >= 0
 	t.port = cmp.Or(r.Port, t.port)
-	t.history = history{fromMillis(r.Failures), fromMillis(r.Losses), fromMilli(r.LastLoss), r.Early, r.Moves}
+	t.history = history{failures: fromMillis(r.Failures), losses: fromMillis(r.Losses), lastLoss: fromMilli(r.LastLoss), early: r.Early, moves: r.Moves}
 	t.progress = progress{r.Step, fromMilli(r.StepAt)}
 	t.loss.since, t.loss.suspectsServices, t.dirty = fromMilli(r.LostAt), r.SuspectsServices, r.StoreDirty
 	t.parked, t.surplus = r.Parked, r.Surplus

@@ -24,8 +24,8 @@ type Limits struct {
 	// on without its task that can.
 	Unreachable time.Duration
 	// Grow is how long a group works with other members than before until parked tasks
-	// join; 0: until a checkpoint is found complete. GrowPause is the least time between
-	// two such occasions.
+	// join; 0: until a checkpoint is found complete. Within GrowPause
+	// that happens three times at most.
 	Grow, GrowPause time.Duration
 	// Lease is how long an agent without a connection lets its task run. It renews the
 	// lease while it sees that there is no application master (proto/lease.go).

@@ -13,7 +13,7 @@ func (j *Job) lost(t *task, c Cause) {
 	if t.unreachable() { // nothing was heard of it since then
 		at = t.loc.silent
 	}
-	if t.loss.since.IsZero() {
+	if t.loss.since.IsZero() && t.state != surplus { // which is not waited for
 		t.loss.since = at
 	}
 	t.history.lastLoss = j.now
@@ -268,6 +268,9 @@ func (j *Job) trouble(e AgentFailed) {
 func (j *Job) loseContainer(t *task, c Cause, why string) {
 	t.loss.why, t.loss.exit = why, TaskExited{}
 	t.loss.blamesPeer = false
+	if c == CausePreempted {
+		j.notePreempted(t)
+	}
 	if c != CausePreempted && c != CauseNodeLost { // which happen as often as the cluster likes
 		t.history.losses = append(t.history.losses, j.now)
 	}

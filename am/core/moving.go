@@ -29,7 +29,7 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 			continue
 		}
 		t := j.hosted[c]
-		if t == nil || t.loc.leave.preempted || t.leavesNow() || t.state == succeeded {
+		if t == nil || t.loc.leave.reason == leaveScheduler || t.leavesNow() || t.state == succeeded {
 			continue
 		}
 		if s := j.idleFor(t); s != nil && !e.Strict {
@@ -37,14 +37,14 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets the spare one on %s in its place", t.name, s.node)
 			continue
 		}
-		if o := j.newest(t); o != t && !e.Strict {
+		if o := j.parkedFor(t); o != nil && !e.Strict {
 			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets that of %s in its place", t.name, o.name)
 			t = o
 		}
 		var by earliest
 		by.consider(t.loc.leave.by) // it may move for another reason
 		by.consider(j.now.Add(min(j.limits.Save, e.Within/2)))
-		j.becomeLeaving(t, leaveOrder{by: by.time, grace: e.Within / 4, preempted: true})
+		j.becomeLeaving(t, leaveOrder{by: by.time, grace: e.Within / 4, reason: leaveScheduler})
 		j.record(t, KindNote, "the scheduler takes its container on %s back within %s; it is stopped in order before that", t.loc.node, e.Within)
 	}
 }
@@ -52,7 +52,7 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 // preemptionCanceled leaves those tasks where they are whose attempts are not stopping.
 func (j *Job) preemptionCanceled(e PreemptionCanceled) {
 	for _, c := range e.Containers {
-		if t := j.hosted[c]; t != nil && t.loc.leave.preempted && !t.surplus && !t.leavesNow() && !j.ending() {
+		if t := j.hosted[c]; t != nil && t.loc.leave.reason == leaveScheduler && !t.surplus && !t.leavesNow() && !j.ending() {
 			j.becomeStaying(t)
 			j.record(t, KindNote, "the scheduler does not want its container on %s back any longer (%s); it stays there", t.loc.node, e.Why)
 		}
@@ -108,7 +108,7 @@ func (j *Job) nodeRecommissioned(e NodeRecommissioned) {
 	logged := j.closing[e.Node].logged
 	delete(j.closing, e.Node)
 	for _, t := range j.tasks {
-		if t.loc.node == e.Node && !t.leavesNow() && !t.loc.leave.preempted {
+		if t.loc.node == e.Node && !t.leavesNow() && !t.loc.leave.whateverNode() {
 			j.becomeStaying(t)
 		}
 	}
@@ -142,7 +142,7 @@ type orphan struct {
 func (j *Job) orphaned(t *task, why string) {
 	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), why)
 	for _, o := range j.tasks {
-		if o.loc.orphan != nil && !o.leavesNow() && !o.loc.leave.preempted {
+		if o.loc.orphan != nil && !o.leavesNow() && !o.loc.leave.whateverNode() {
 			j.becomeStaying(o) // it waits for this one
 		}
 	}
@@ -155,6 +155,9 @@ func (j *Job) orphaned(t *task, why string) {
 func (j *Job) evict(t *task, why string) {
 	j.becomeOrphan(t, j.now, why)
 	t.history.lastLoss = j.now
+	if s := t.run.stop; t.state == stopping && s.by.After(j.now.Add(j.limits.Stop)) {
+		j.halt(t, s.reason, s.cause, 0) // it had time to save
+	}
 	for _, s := range slices.Clone(j.spares) {
 		if s.container != "" && s.node == t.loc.node {
 			j.giveUpSpare(s)
@@ -231,7 +234,7 @@ func (j *Job) leaveCause(t *task, leaves bool) Cause {
 	switch {
 	case t.surplus:
 		return CauseScaledDown
-	case !leaves:
+	case !leaves || j.leavesOnlySlow(t) && t.loc.leave.reason == leaveScheduler:
 		return CausePreempted
 	case t.loc.orphan != nil:
 		return CauseNodeLost
@@ -255,7 +258,7 @@ func (j *Job) moveNext(moving []*task) {
 		if j.leavesOnlySlow(t) && j.stayIfNowhere(t, s) {
 			return
 		}
-		complete = complete && (j.stands(s) || !together(t))
+		complete = complete && (j.stands(s) || !together(t) || j.leavesOnlySlow(t))
 	}
 	if j.any(func(t *task) bool {
 		return !t.loss.since.IsZero() || t.leavesNow() || !t.loc.leave.by.IsZero() && !t.state.done()
@@ -327,6 +330,9 @@ func (j *Job) leaveContainer(t *task, c Cause, grace time.Duration) {
 // depart gives up the container of a task whose attempt has ended, or that has none.
 func (j *Job) depart(t *task, c Cause) {
 	container, node := t.loc.container, t.loc.node
+	if c == CausePreempted {
+		j.notePreempted(t)
+	}
 	if t.state.active() {
 		t.loss.why = "it was stopped in order on " + node
 		if t.loc.orphan != nil {

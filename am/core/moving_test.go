@@ -133,6 +133,13 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			}
 			p.wait(time.Minute)
 		}},
+		{"a rank that has time to save loses its directory", ranks(2), 0, func(p *player) {
+			p.mute["TaskExited"] = true
+			p.step(core.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: 2 * time.Minute})
+			p.step(core.CheckpointSealed{})
+			p.wait(2 * time.Second)
+			p.step(core.AgentFailed{Container: "c1", Detail: "its directory was removed", DirectoryRemoved: true})
+		}},
 		{"a node with ranks closes", ranks(4), 0, func(p *player) { // c1 and c4 are on n1
 			p.step(core.NodeDecommissioning{Node: "n1", Within: time.Hour})
 			p.step(core.CheckpointSealed{})

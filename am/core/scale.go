@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // A person may say how many tasks of a role the job is to work with, within the range that
@@ -38,7 +37,7 @@ func (j *Job) scaleRequested(e ScaleRequested) {
 		return
 	}
 	j.record(nil, KindNote, "%s wants %d tasks of the role %s", by, e.Count, e.Role)
-	j.grown = time.Time{} // what a person wants does not wait
+	j.grown = nil // what a person wants does not wait
 	for _, t := range tasks {
 		if t.surplus {
 			j.dismiss(t)
@@ -73,10 +72,10 @@ func (j *Job) dismiss(t *task) {
 		}
 		return
 	}
-	if t.leavesNow() || t.state.done() {
+	if t.leavesNow() || t.state.done() || t.loc.leave.reason == leaveScheduler {
 		return
 	}
-	o := leaveOrder{by: j.now, grace: max(j.limits.Save, j.limits.Stop), preempted: true}
+	o := leaveOrder{by: j.now, grace: max(j.limits.Save, j.limits.Stop), reason: leaveSurplus}
 	if t.together() && t.state.ongoing() {
 		o.by = j.now.Add(j.limits.Save)
 	}
@@ -89,7 +88,7 @@ func (j *Job) wantAgain(t *task) {
 	case t.state == surplus:
 		t.loss.why, t.loss.cause = "", CauseUnknown
 		j.ask(t)
-	case t.loc.container != "" && t.loc.leave.preempted && !t.leavesNow():
+	case t.loc.container != "" && t.loc.leave.reason == leaveSurplus && !t.leavesNow():
 		j.becomeStaying(t)
 	}
 }

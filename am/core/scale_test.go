@@ -186,3 +186,24 @@ func TestScalingIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTheSchedulerWantsLeavesHoweverManyAreWanted: it takes the container in any case.
+func TestWhatTheSchedulerWantsLeavesHoweverManyAreWanted(t *testing.T) {
+	for name, then := range map[string]func(p *player, warn func()){
+		"wanted all the time": func(p *player, warn func()) { warn(); p.scale(3); p.scale(4) },
+		"surplus before":      func(p *player, warn func()) { p.scale(3); warn(); p.scale(4) },
+		"surplus meanwhile":   func(p *player, warn func()) { p.scale(2); p.scale(3); warn(); p.scale(4) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := playElastic(t, core.Limits{})
+			p.t = t
+			p.mute["Allocated"] = true
+			then(p, func() {
+				p.step(core.PreemptionWarned{Containers: []string{"c4"}, Strict: true, Within: 16 * time.Second})
+			})
+			p.wait(8 * time.Second)
+			p.says("core.Vacate{Container:c4 Grace:4s}")
+			p.members("worker-0", "worker-1", "worker-2")
+		})
+	}
+}

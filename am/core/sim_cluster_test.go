@@ -16,7 +16,7 @@ func (s *sim) act(a core.Action) {
 	switch a := a.(type) {
 	case core.Ask:
 		s.asked[a.Request] = true
-		s.after(s.upTo(time.Second), func() { s.allocate(a) })
+		s.after(a.Pause+s.upTo(time.Second), func() { s.allocate(a) })
 	case core.Withdraw:
 		delete(s.asked, a.Request)
 	case core.Launch:

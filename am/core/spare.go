@@ -2,8 +2,11 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"holdfast/proto"
 )
 
 // spare is a container with an agent that has nothing to do until a task loses its own
@@ -40,9 +43,25 @@ func (j *Job) keepSpares() {
 		for _, t := range j.tasks {
 			a.VCores = max(a.VCores, t.role.Vcores)
 			a.GPUs = max(a.GPUs, t.role.Gpus)
+			a.Others = most(a.Others, t.role.Resources)
 		}
 		j.askSpare(nil, a)
 	}
+}
+
+// most returns the greater amount of each resource type. All amounts of one type have the
+// same unit (proto.RoleSpec).
+func most(a, b map[string]*proto.Amount) map[string]*proto.Amount {
+	all := maps.Clone(a)
+	for name, amount := range b {
+		if all == nil {
+			all = map[string]*proto.Amount{}
+		}
+		if amount.Value > all[name].GetValue() {
+			all[name] = amount
+		}
+	}
+	return all
 }
 
 // askSpare asks for a spare; t is nil for one for any task.
@@ -77,7 +96,7 @@ func (j *Job) unlucky() bool { return j.within(j.spareLosses) > j.limits.Losses 
 // have lost it.
 func (j *Job) askStandIn(t *task, early bool) {
 	if !j.unlucky() {
-		s := j.askSpare(t, Ask{Task: t.name, Role: t.role.Name, MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus, Apart: j.apart(t)})
+		s := j.askSpare(t, Ask{Task: t.name, Role: t.role.Name, MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus, Others: t.role.Resources, Apart: j.apart(t)})
 		s.early = early
 	}
 }

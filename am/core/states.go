@@ -261,7 +261,7 @@ func (j *Job) becomeSlow(t *task) {
 
 // endSlow takes that back, also while it waits for the right moment.
 func (j *Job) endSlow(t *task) {
-	if t.loc.slow && !t.loc.leave.preempted {
+	if t.loc.slow && !t.loc.leave.whateverNode() {
 		j.becomeStaying(t)
 	}
 	t.loc.slow = false
@@ -312,7 +312,7 @@ func (j *Job) restoreState(t *task, r TaskRecord) {
 		j.becomeStopping(t, stop{r.Stop.Reason, r.Stop.Cause, fromMilli(r.Stop.By)})
 	}
 	if r.LeaveBy != 0 {
-		j.becomeLeaving(t, leaveOrder{by: fromMilli(r.LeaveBy), grace: time.Duration(r.Grace) * time.Millisecond, preempted: true})
+		j.becomeLeaving(t, leaveOrder{by: fromMilli(r.LeaveBy), grace: time.Duration(r.Grace) * time.Millisecond, reason: r.LeaveReason})
 	}
 }
 

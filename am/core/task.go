@@ -86,10 +86,21 @@ type location struct {
 
 // leaveOrder has a task leave its container. The zero value is no order.
 type leaveOrder struct {
-	by        time.Time
-	grace     time.Duration // to stop
-	preempted bool          // by the scheduler; otherwise the node closes or was lost
+	by     time.Time
+	grace  time.Duration // to stop
+	reason leaveReason
 }
+
+type leaveReason int
+
+const (
+	leaveNode      leaveReason = iota // it closes or was lost
+	leaveScheduler                    // wants the container back
+	leaveSurplus                      // a person wants fewer tasks
+)
+
+// whateverNode reports whether a task leaves wherever it is.
+func (o leaveOrder) whateverNode() bool { return o.reason != leaveNode }
 
 // attempt is one run of a task.
 type attempt struct {
@@ -149,6 +160,9 @@ type history struct {
 	lastLoss time.Time
 	early    early
 	moves    int // as a straggler
+
+	preempted   int // containers, each sooner than Limits.Calm after the one before
+	preemptedAt time.Time
 }
 
 // progress is the last step that a task has reported.

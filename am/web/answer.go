@@ -41,7 +41,7 @@ func Fail(w http.ResponseWriter, r *http.Request, status int, message string) {
 func failWith(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	switch {
-	case errors.Is(err, errNotFound), inspect.IsMissing(err):
+	case errors.Is(err, errNotFound), inspect.IsMissing(err), inspect.IsUnplannable(err):
 		status = http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		status = http.StatusGatewayTimeout
@@ -75,7 +75,7 @@ func unknown(mux *http.ServeMux) http.Handler {
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			Fail(w, r, http.StatusMethodNotAllowed, r.Method+" is not allowed: the pages only show")
+			Fail(w, r, http.StatusMethodNotAllowed, r.Method+" is not allowed there")
 			return
 		}
 		Fail(w, r, http.StatusNotFound, "there is nothing at "+r.URL.Path)

@@ -195,10 +195,22 @@ func commandsFor(e *inspect.Entry) []string {
 	if !e.Retained {
 		list = append(list, command("get", e.Directory, e.Name, "DIR"), command("verify", e.Directory, e.Name))
 	}
-	if e.HasPointer() && e.Complete && e.Step != nil {
+	if canGoBackTo(e) {
 		list = append(list, command("rollback", e.Directory, which))
 	}
 	return append(list, command("prune", e.Directory, "--keep", "3"))
+}
+
+// canGoBackTo reports whether a rollback to a checkpoint can be planned.
+func canGoBackTo(e *inspect.Entry) bool { return e.HasPointer() && e.Complete && e.Step != nil }
+
+// RollbackAddress is the address of the plan to go back to the checkpoint; empty if there is
+// none.
+func (v *checkpointView) RollbackAddress() string {
+	if !canGoBackTo(v.Entry) {
+		return ""
+	}
+	return rollbackAddress(v.Dir, v.Checkpoint)
 }
 
 // Previous is the location of the checkpoint that was saved before this one; empty if there is

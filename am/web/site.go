@@ -1,6 +1,6 @@
 // Package web is a job's pages: what `yarn-submit status` says and more, in a browser,
-// through the ResourceManager's proxy or on this machine. They only show; nothing can be
-// changed from them.
+// through the ResourceManager's proxy or on this machine. They show; what can be changed from
+// them are checkpoints, by those who may (Changes).
 //
 // Every page is a file of the one directory that Handler serves, and every reference is
 // relative, so the pages work below any prefix. They need no script: the one that they
@@ -47,6 +47,8 @@ type Site struct {
 	Jobs string
 	// Checkpoints has the checkpoint directories; nil if there are none to show.
 	Checkpoints *inspect.Browser
+	// Changes lets some change checkpoints; nil: the pages only show them.
+	Changes *Changes
 	// Metrics serves metrics; nil: there are none.
 	Metrics http.Handler
 	// Samples has the job's measurements; nil: there are none.
@@ -88,6 +90,15 @@ func Handler(site Site) http.Handler {
 			mux.Handle("GET /"+address, s.page(v))
 			mux.Handle("GET /"+address+".json", s.json(v))
 		}
+		for _, action := range []string{"prune", "rollback"} {
+			v := bounded(s.plan(action))
+			mux.Handle("GET /"+action, s.page(v))
+			mux.Handle("GET /"+action+".json", s.json(v))
+			if s.Changes != nil {
+				mux.Handle("POST /"+action, s.change(action))
+				mux.Handle("PUT /"+action, s.change(action))
+			}
+		}
 	}
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)
@@ -123,8 +134,9 @@ func Secured(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		// The address of a local job's page has the key to it.
-		h.Set("Referrer-Policy", "no-referrer")
+		// The address of a local job's page has the key to it, and must not reach other sites.
+		// To its own, a browser says where a form was sent from.
+		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
@@ -183,22 +195,28 @@ func (s *server) page(v view) http.Handler {
 			failWith(w, r, err)
 			return
 		}
-		f := frame{
-			JobStatus: status, HasJob: s.Status != nil, HasSpec: s.Spec != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
-			Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content,
-		}
-		if c, ok := content.(framed); ok {
-			c.frame(&f)
-		}
-		var text bytes.Buffer
-		if err := templates.ExecuteTemplate(&text, name, f); err != nil {
-			failWith(w, r, err)
-			return
-		}
-		s.pace.took(time.Since(begin))
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(text.Bytes()) // the reader went away
+		s.render(w, r, http.StatusOK, begin, status, changed, name, content)
 	})
+}
+
+// render answers with the page of a view's content, which was begun at a time.
+func (s *server) render(w http.ResponseWriter, r *http.Request, code int, begin time.Time, status *proto.JobStatus, changed <-chan struct{}, name string, content any) {
+	f := frame{
+		JobStatus: status, HasJob: s.Status != nil, HasSpec: s.Spec != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
+		Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content,
+	}
+	if c, ok := content.(framed); ok {
+		c.frame(&f)
+	}
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, name, f); err != nil {
+		failWith(w, r, err)
+		return
+	}
+	s.pace.took(time.Since(begin))
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(text.Bytes()) // the reader went away
 }
 
 // json returns a handler that answers with a view as JSON.

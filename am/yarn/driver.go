@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -164,6 +165,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d.s.served = cfg.Attempt > 1 // the RM has served the previous attempt
 	d.s.soleMasterAt = d.s.answeredAt
 	d.events = mailbox.New[core.Event]()
+	d.noteUncounted()
 	d.updateNodes(list)
 	d.wg.Go(d.run)
 	return d, nil
@@ -237,6 +239,25 @@ func (d *Driver) registered(reg hadoop.Registered) {
 	}
 	d.reg = reg
 	d.nodes.Learn(reg.NMTokens)
+}
+
+// noteUncounted tells if the scheduler does not count resources that the job asks for.
+func (d *Driver) noteUncounted() {
+	if !d.reg.MemoryOnly {
+		return
+	}
+	uncounted := map[string]bool{}
+	for _, r := range d.cfg.Spec.GetRoles() {
+		if r.Gpus > 0 {
+			uncounted["GPUs"] = true
+		}
+		for name := range r.Resources {
+			uncounted[name] = true
+		}
+	}
+	if names := slices.Sorted(maps.Keys(uncounted)); len(names) > 0 {
+		d.events.Put(core.Noted{Text: fmt.Sprintf("the scheduler counts memory alone, so a container may come to a node without %s; with the CapacityScheduler, have yarn.scheduler.capacity.resource-calculator set to DominantResourceCalculator", strings.Join(names, ", "))})
+	}
 }
 
 // environment returns the variables that all agents have in common.

@@ -510,7 +510,7 @@ func TestLimitsOutliveALostAnswer(t *testing.T) {
 	d := quietDriver(t)
 	before := d.reg.Maximum
 	d.afterRegister(reregistered{reg: hadoop.Registered{Lost: true}})
-	if d.reg.Maximum != before {
+	if !d.reg.Maximum.Equal(before) {
 		t.Errorf("the largest container was %v, and is %v", before, d.reg.Maximum)
 	}
 	expect(t, d.emitted())

@@ -32,6 +32,9 @@ func explain(pending []core.Ask, v clusterView) string {
 		if a.GPUs != b.GPUs {
 			return int(a.GPUs - b.GPUs)
 		}
+		if len(a.Others) != len(b.Others) {
+			return len(a.Others) - len(b.Others)
+		}
 		return int(a.MemoryMB - b.MemoryMB)
 	})
 	need := v.held
@@ -112,10 +115,13 @@ func why(a core.Ask, need int64, v clusterView) string {
 	}
 	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free()) > 0 })
 	if !free {
+		event := until("other containers end", need, v.mostMB(able), "the nodes that could serve it have together: ask for less, or have nodes added")
+		if name, most := scarce(r, able, hadoop.Node.Free); name != "" {
+			return fmt.Sprintf("no node%s has %s of %s free now for %s; the most is %s; %s", of, r.Others[name], name, a.Role, most, event)
+		}
 		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
 		return fmt.Sprintf("no node%s has %s free now for %s; the most is %s on %s; %s",
-			of, r, a.Role, availableMB(most.Free()), most.ID.Host,
-			until("other containers end", need, v.mostMB(able), "the nodes that could serve it have together: ask for less, or have nodes added"))
+			of, r, a.Role, availableMB(most.Free()), most.ID.Host, event)
 	}
 	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
 		return "nodes where tasks of this job failed are avoided for the moment"
@@ -128,8 +134,22 @@ func tooLarge(a core.Ask, r hadoop.Resource, running []hadoop.Node, of string) s
 	if r.GPUs > 0 && !slices.ContainsFunc(running, func(n hadoop.Node) bool { return n.Capability.GPUs >= r.GPUs }) {
 		return fmt.Sprintf("no node%s has %d GPUs, which %s asks for", of, r.GPUs, a.Role)
 	}
+	if name, _ := scarce(r, running, func(n hadoop.Node) hadoop.Resource { return n.Capability }); name != "" {
+		return fmt.Sprintf("no node%s has %s of %s, which %s asks for", of, r.Others[name], name, a.Role)
+	}
 	most := slices.MaxFunc(running, func(a, b hadoop.Node) int { return int(a.Capability.MemoryMB - b.Capability.MemoryMB) })
 	return fmt.Sprintf("no node%s is large enough for %s, which asks for %s; the largest, %s, has %s in all", of, a.Role, r, most.ID.Host, most.Capability)
+}
+
+// scarce returns the first of the other resource types of which no node has as much as r, and
+// the most that one has; empty: each has a node. of is what counts of a node.
+func scarce(r hadoop.Resource, nodes []hadoop.Node, of func(hadoop.Node) hadoop.Resource) (string, hadoop.Amount) {
+	var most hadoop.Resource
+	for _, n := range nodes {
+		most = most.Max(of(n))
+	}
+	name := r.Lacks(most)
+	return name, most.Others[name]
 }
 
 // headroomFits compares the memory only: with the scheduler's default resource calculator,

@@ -6,6 +6,7 @@ import (
 
 	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
 )
 
 // What the NodeManager of Hadoop 3 says (ContainersMonitorImpl.formatErrorMessage).
@@ -54,6 +55,15 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// licensed is an ask for a resource type of its own.
+var licensed = core.Ask{Request: "worker-0", Role: "worker", MemoryMB: 1024, VCores: 1, Others: map[string]*proto.Amount{"license": {Value: 2}}}
+
+func withLicenses(n hadoop.Node, total, used int64) hadoop.Node {
+	n.Capability.Others = map[string]hadoop.Amount{"license": {Value: total}}
+	n.Used.Others = map[string]hadoop.Amount{"license": {Value: used}}
+	return n
+}
+
 func TestExplain(t *testing.T) {
 	big := hadoop.Resource{MemoryMB: 1 << 20, VCores: 100}
 	lost := node(1, 8192, 0)
@@ -78,6 +88,8 @@ func TestExplain(t *testing.T) {
 		{"nodes full", asks("ps", 0, 3, 4096), clusterView{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 8192, 6144)}, hasRoom: true, headroom: big},
 			[]string{"3 containers for ps", "no node has 4 GB", "2 GB on n2"}},
 		{"GPUs", []core.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}}, []string{"no node has 2 GPUs", "worker"}},
+		{"another resource", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0), withLicenses(node(2, 8192, 0), 1, 0)}}, []string{"no node has 2 of license", "worker"}},
+		{"another resource that is in use", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0), withLicenses(node(2, 8192, 0), 4, 3)}}, []string{"no node has 2 of license free now", "the most is 1", "other containers end"}},
 		{"nothing known", asks("ps", 0, 1, 1024), clusterView{}, []string{"the ResourceManager has not given them yet"}},
 		{"room", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
 		{"queue stopped", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasQueue: true, queue: hadoop.Queue{Name: "q"}}, []string{`"q" is stopped`}},

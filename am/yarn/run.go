@@ -117,6 +117,7 @@ func (d *Driver) run() {
 			s.heartbeatNow, due = false, now
 		}
 		d.releaseOverdue(now)
+		woken := s.wake(now)
 		d.inspect(now)
 		d.checkSuccessor(now)
 		news := (s.table.hasChanges() || len(s.toRelease) > 0) && s.downSince.IsZero() && s.unknownErrors == 0
@@ -131,6 +132,9 @@ func (d *Driver) run() {
 		next := due
 		if calling {
 			next = now.Add(time.Second) // the result wakes run
+		}
+		if !woken.IsZero() && woken.Before(next) {
+			next = woken
 		}
 		heartbeat.Reset(max(time.Until(next), time.Millisecond))
 	}
@@ -165,7 +169,7 @@ func (d *Driver) execute(commands []any) {
 			own.Take(agentCredentials(c.Credentials))
 			d.agent.Credentials = own
 		case withdraw:
-			s.table.remove(string(c))
+			s.withdraw(string(c))
 			d.reportWaiting("", len(s.table.pending()) == 0)
 		case launch:
 			h := s.held[string(c)]
@@ -208,7 +212,7 @@ func (d *Driver) execute(commands []any) {
 
 // checkAsk returns an error for an ask that the scheduler would refuse, as far as is known.
 func (d *Driver) checkAsk(a core.Ask) error {
-	if d.reg.Maximum == (hadoop.Resource{}) { // the answer with it was lost
+	if d.reg.Maximum.Equal(hadoop.Resource{}) { // the answer with it was lost
 		return nil
 	}
 	return hadoop.CheckDemands(d.reg.Maximum, []hadoop.Demand{{Role: a.Role, Count: 1, Resource: resourceOf(a)}})

@@ -1,6 +1,7 @@
 package yarn
 
 import (
+	"slices"
 	"time"
 
 	"holdfast/am/core"
@@ -10,6 +11,7 @@ import (
 // state is what the driver knows. It must not be used concurrently.
 type state struct {
 	table     *table
+	later     []pausedAsk
 	held      map[string]*held // by container
 	byID      map[hadoop.ContainerID]*held
 	toRelease []hadoop.ContainerID // with the next heartbeat
@@ -102,8 +104,46 @@ func (s *state) setNodes(list []hadoop.Node, at time.Time) {
 	}
 }
 
-// ask adds an ask.
+// pausedAsk is an ask that the scheduler is not told yet.
+type pausedAsk struct {
+	ask core.Ask
+	due time.Time
+}
+
+// wake adds the asks whose pauses are over, and returns when the next one is; zero: there is
+// none.
+func (s *state) wake(now time.Time) time.Time {
+	var next time.Time
+	s.later = slices.DeleteFunc(s.later, func(p pausedAsk) bool {
+		if !now.Before(p.due) {
+			s.tell(p.ask, now)
+			return true
+		}
+		if next.IsZero() || p.due.Before(next) {
+			next = p.due
+		}
+		return false
+	})
+	return next
+}
+
+// withdraw takes an ask back that is not answered.
+func (s *state) withdraw(request string) {
+	s.table.remove(request)
+	s.later = slices.DeleteFunc(s.later, func(p pausedAsk) bool { return p.ask.Request == request })
+}
+
+// ask adds an ask, once its pause is over.
 func (s *state) ask(a core.Ask, now time.Time) {
+	if a.Pause > 0 {
+		s.later = append(s.later, pausedAsk{a, now.Add(a.Pause)})
+		return
+	}
+	s.tell(a, now)
+}
+
+// tell adds an ask that the scheduler is told with the next heartbeat.
+func (s *state) tell(a core.Ask, now time.Time) {
 	if len(s.table.pending()) == 0 {
 		s.allocatedAt = now
 	}

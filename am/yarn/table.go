@@ -46,13 +46,13 @@ type group struct {
 func newTable() *table { return &table{avoided: map[string]bool{}, unsure: map[string]bool{}} }
 
 func resourceOf(a core.Ask) hadoop.Resource {
-	return hadoop.Resource{MemoryMB: a.MemoryMB, VCores: a.VCores, GPUs: a.GPUs}
+	return hadoop.Resource{MemoryMB: a.MemoryMB, VCores: a.VCores, GPUs: a.GPUs, Others: hadoop.Amounts(a.Others)}
 }
 
 // add adds an ask.
 func (t *table) add(a core.Ask) {
 	r, label, role := resourceOf(a), t.place.label(a.Role), t.place.spread(a.Role)
-	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource == r && g.label == label && g.role == role })
+	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource.Equal(r) && g.label == label && g.role == role })
 	if i < 0 {
 		i = len(t.groups)
 		t.groups = append(t.groups, &group{priority: int32(i + 1), resource: r, label: label, role: role, known: map[string]bool{}})
@@ -303,6 +303,9 @@ func fit(r, free hadoop.Resource) int32 {
 	}
 	if r.GPUs > 0 {
 		n = min(n, int64(free.GPUs/r.GPUs))
+	}
+	for name, a := range r.Others {
+		n = min(n, free.Others[name].Times(a))
 	}
 	// vcores do not count with the default resource calculator.
 	return int32(max(n, 0))

@@ -36,6 +36,23 @@ func counts(c change) map[string]int32 {
 	return m
 }
 
+// TestTableCountsOtherResources: a node gets as many containers as all its resources let in,
+// and asks for different amounts of one are told apart.
+func TestTableCountsOtherResources(t *testing.T) {
+	table := newTable()
+	table.setNodes([]hadoop.Node{node(1, 8192, 0), withLicenses(node(2, 8192, 0), 4, 0), withLicenses(node(3, 8192, 0), 4, 2)}, true)
+	for range 3 {
+		table.add(licensed)
+	}
+	other := licensed
+	other.Others = map[string]*proto.Amount{"license": {Value: 1}}
+	table.add(other)
+	got := counts(table.changes(false))
+	if got["1 *"] != 3 || got["1 n1"] != 0 || got["1 n2"] != 2 || got["1 n3"] != 1 || got["2 *"] != 1 {
+		t.Errorf("asked for %v", got)
+	}
+}
+
 func TestTableSharesNodes(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -101,6 +101,9 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	if strings.ContainsAny(spec.Name, "\n\r\x00") || len(spec.Name) > 200 {
 		wrong = append(wrong, client.Usagef("the name %.40q cannot be a job's: it is one line of at most 200 bytes", spec.Name))
 	}
+	if spec.AmMemoryMb != 0 && spec.AmMemoryMb < leastMasterMB {
+		wrong = append(wrong, client.Usagef("--am-memory is %dm, in which no application master can work: write %dm or more", spec.AmMemoryMb, leastMasterMB))
+	}
 	wrong = append(wrong, checkSpares(spec)...)
 	wrong = append(wrong, checkEnv(spec.Env)...)
 	wrong = append(wrong, checkImages(spec)...)
@@ -127,8 +130,14 @@ func checkImages(spec *proto.JobSpec) []error {
 	return wrong
 }
 
+// leastMasterMB is the memory in which an application master of a small job can work.
+const leastMasterMB = 128
+
 // checkRole checks the options of a role, each and together.
 func checkRole(r *proto.RoleSpec, local bool) []error {
+	if r.Name == "am" {
+		return []error{client.Usagef("a role cannot be called am, since --am-memory and --am-vcores are about the application master: give it another name")}
+	}
 	if r.Count == unset {
 		return []error{client.Usagef("the role %s has no count: say how many tasks it has with --role %s=COUNT, or count in the YAML file", r.Name, r.Name)}
 	}

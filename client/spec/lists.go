@@ -8,10 +8,12 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
 
@@ -60,6 +62,61 @@ func variables(p *map[string]string) kind {
 			})
 		},
 		encode: func() any { return maps.Clone(*p) },
+	}
+}
+
+// amounts are amounts of YARN's resource types: NAME=N[UNIT] in flags, a mapping in YAML.
+func amounts(p *map[string]*proto.Amount) kind {
+	put := func(name, text string) error {
+		if own := yarn.OptionOfType(name); own != "" {
+			return fmt.Errorf("%s has an option of its own: write --ROLE-%s in its place", name, own)
+		}
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+			return errors.New("write NAME=N, NAME as YARN calls the resource type, as in yarn.io/fpga=1")
+		}
+		a, err := yarn.ParseAmount(text)
+		if err != nil {
+			return err
+		}
+		if *p == nil {
+			*p = map[string]*proto.Amount{}
+		}
+		if (*p)[name] = (&proto.Amount{Value: a.Value, Unit: a.Unit}); a.Value == 0 {
+			delete(*p, name)
+		}
+		return nil
+	}
+	return kind{
+		placeholder: "NAME=N[UNIT]", repeated: true,
+		set: func(text string) error {
+			name, amount, ok := strings.Cut(text, "=")
+			if !ok {
+				return errors.New("write NAME=N, as in yarn.io/fpga=1")
+			}
+			return put(name, amount)
+		},
+		decode: func(n *yaml.Node) error {
+			return eachPair(n, "resource", func(name string, v *yaml.Node) error {
+				text, err := scalar(v, name)
+				if err == nil {
+					err = put(name, text)
+				}
+				if err != nil {
+					return errorAt(v, "%s: %w", name, err)
+				}
+				return nil
+			})
+		},
+		encode: func() any {
+			if len(*p) == 0 {
+				return nil
+			}
+			all := map[string]string{}
+			for name, a := range yarn.Amounts(*p) {
+				all[name] = a.String()
+			}
+			return all
+		},
 	}
 }
 

@@ -60,6 +60,14 @@ var jobOptions = []option[Draft]{
 		doc:  "the job's priority in its queue: the greater goes first. The scheduler lowers it to what the queue allows the user. Default: that of the queue",
 		kind: func(d *Draft) kind { return number(&d.Job.Priority, 0, math.MaxInt32) },
 	}, {
+		name: "am-memory", group: groupCluster, clusterOnly: true, help: "memory of the application master (default 256m)",
+		doc:  "memory of the application master's container, 128m at least. Default: 256m, and with more than 1000 tasks 1m for every 12 more",
+		kind: func(d *Draft) kind { return megabytes(&d.Job.AmMemoryMb) },
+	}, {
+		name: "am-vcores", group: groupCluster, clusterOnly: true, help: "virtual cores of the application master (default 1)",
+		doc:  "virtual cores of the application master's container. Default: 1",
+		kind: func(d *Draft) kind { return number(&d.Job.AmVcores, 0, maxCount) },
+	}, {
 		name: "lifetime", group: groupCluster, clusterOnly: true, help: "YARN ends the job after so long",
 		doc:  "how long the job may take, from its submission: then YARN kills it, in a minute or so. A queue may set a limit of its own, which holds for longer ones. Default: no limit of its own",
 		kind: func(d *Draft) kind { return milliseconds(&d.Job.LifetimeMs, time.Second, 0) },
@@ -153,7 +161,7 @@ var jobOptions = []option[Draft]{
 		},
 	}, {
 		name: "elastic-grow", group: groupLosses, help: "when tasks join that were missing: checkpoint, or a DURATION",
-		doc: "when tasks join that the job [was without](elastic.md): `checkpoint`, as soon as the next one is complete, or so long after it began to work without them. At most once in five minutes. Default: `checkpoint`",
+		doc: "when tasks join that the job [was without](elastic.md): `checkpoint`, as soon as the next one is complete, or so long after it began to work without them. At most three times in five minutes. Default: `checkpoint`",
 		kind: func(d *Draft) kind {
 			return optional(growth(&d.Job.ElasticGrowMs), func() bool { return d.Job.ElasticGrowMs == 0 })
 		},
@@ -206,8 +214,8 @@ var jobOptions = []option[Draft]{
 		doc:  "who else may see the job, `\"USER,USER GROUP,GROUP\"`, or `*` for everybody: [security.md](security.md)",
 		kind: func(d *Draft) kind { return accessList(&d.Job.ViewAcl) },
 	}, {
-		name: "modify-acl", group: groupCluster, clusterOnly: true, help: "who else may end the job",
-		doc:  "who else may end the job, in the same form",
+		name: "modify-acl", group: groupCluster, clusterOnly: true, help: "who else may end the job, and change its checkpoints on its page",
+		doc:  "who else may end the job, and change its checkpoints on its [page](security.md#the-tracking-page), in the same form",
 		kind: func(d *Draft) kind { return accessList(&d.Job.ModifyAcl) },
 	}, {
 		name: "history-url", group: groupCluster, clusterOnly: true, help: "where YARN's link leads after the end: URL/ID",
@@ -251,6 +259,10 @@ var roleOptions = []option[proto.RoleSpec]{
 		name: "gpus", group: groupRoles, help: "GPUs of a task",
 		doc:  "GPUs of a task, which no other task of its node uses: [frameworks.md](frameworks.md#gpus)",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, maxCount) },
+	}, {
+		name: "resource", group: groupRoles, clusterOnly: true, help: "another resource of a task, as yarn.io/fpga=1; may be repeated",
+		doc:  "how much a task gets of another of YARN's resource types, as `yarn.io/fpga=1` or `example.com/disk=100G`: [clusters.md](clusters.md#resources). May be repeated",
+		kind: func(r *proto.RoleSpec) kind { return amounts(&r.Resources) },
 	}, {
 		name: "node-label", group: groupRoles, clusterOnly: true, help: "the nodes' label for a role",
 		doc:  "the label of the nodes for the role. Default: that of the job",

@@ -33,7 +33,7 @@ framework: tensorflow
 roles:
   reader: {count: 2, command: [python, "a b.py", "x: y\n# z", "{index}"]}
   evaluator: {count: 1, finish: 1m}
-  worker: {count: {min: 2, max: 4, multiple: 2}, node-label: cpu, spread: true, image: me/worker, web: /lab, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [sh, -c, "\nfor s in 1; do\n\td=$s\n\techo '{a: '$s'}' > $d || exit 1\n\trm x\ndone"]}
+  worker: {count: {min: 2, max: 4, multiple: 2}, node-label: cpu, spread: true, image: me/worker, web: /lab, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, resource: {yarn.io/fpga: 1, example.com/disk: 100G}, command: [sh, -c, "\nfor s in 1; do\n\td=$s\n\techo '{a: '$s'}' > $d || exit 1\n\trm x\ndone"]}
   ps: 1
 command: [sh, -c, "echo '{task}'; exit 0"]
 env: {A: "3", B: "", C: "true", D: "x=y", E: "one\n  two: 2\n\tthree"}
@@ -57,6 +57,8 @@ modify-acl: "*"
 image: registry.example:5000/me/tf:2.16
 image-runtime: docker
 image-mounts: ["/etc/passwd:/etc/passwd", "/data:/in:rw"]
+am-memory: 512m
+am-vcores: 2
 image-network: host
 image-privileged: true
 history-url: https://history/jobs

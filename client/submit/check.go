@@ -72,37 +72,32 @@ func checkReachable(ctx context.Context, c *cluster.Cluster, uri string) error {
 	}
 }
 
-// NewApplication checks that the queue accepts the job and that each role fits a node,
-// and returns a new application id.
+// NewApplication checks that the queue accepts the job and that each role fits a node, and
+// returns a new application id. It converts the roles' amounts of resources into the units in
+// which the cluster counts them.
 func NewApplication(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) (yarn.ApplicationID, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
-	checks := checksOf(spec)
 	var id yarn.ApplicationID
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		got, maximum, err := c.RM.NewApplication(ctx)
-		if err != nil {
-			return cluster.YARNError(err)
+	var maximum yarn.Resource
+	var p places
+	g, asking := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { id, maximum, err = c.RM.NewApplication(asking); return cluster.YARNError(err) })
+	g.Go(func() error { return usage(c.RM.CheckQueue(asking, spec.Queue)) })
+	g.Go(func() (err error) { p, err = lookUpPlaces(asking, c.RM, spec); return cluster.YARNError(err) })
+	if err := g.Wait(); err != nil {
+		return id, err
+	}
+	for _, check := range []func(*proto.JobSpec) error{p.resolveResources, p.checkLabels, p.checkNodes} {
+		if err := check(spec); err != nil {
+			return id, usage(err)
 		}
-		id = got
-		return usage(checks.each(func(d []yarn.Demand) error { return yarn.CheckDemands(maximum, d) }))
-	})
-	g.Go(func() error { return usage(c.RM.CheckQueue(ctx, spec.Queue)) })
-	g.Go(func() error {
-		p, err := lookUpPlaces(ctx, c.RM, spec)
-		if err != nil {
-			return cluster.YARNError(err)
-		}
-		if err := p.checkLabels(spec); err != nil {
-			return usage(err)
-		}
-		if err := p.checkNodes(spec); err != nil {
-			return usage(err)
-		}
-		return usage(checks.each(p.fit))
-	})
-	return id, g.Wait()
+	}
+	checks := checksOf(spec)
+	if err := checks.each(func(d []yarn.Demand) error { return yarn.CheckDemands(maximum, d) }); err != nil {
+		return id, usage(err)
+	}
+	return id, usage(checks.each(p.fit))
 }
 
 // usage gives the usage exit code to errors about what the user asked for.
@@ -125,13 +120,14 @@ func checksOf(spec *proto.JobSpec) checks {
 	var first, grown []yarn.Demand
 	var spare yarn.Resource
 	for _, r := range spec.Roles {
-		d := yarn.Demand{Role: r.Name, Count: int(r.Count), Label: cmp.Or(r.NodeLabel, spec.NodeLabel), Resource: yarn.Resource{MemoryMB: r.MemoryMb, VCores: r.Vcores, GPUs: r.Gpus}}
+		d := yarn.Demand{Role: r.Name, Count: int(r.Count), Label: cmp.Or(r.NodeLabel, spec.NodeLabel), Resource: yarn.Resource{MemoryMB: r.MemoryMb, VCores: r.Vcores, GPUs: r.Gpus, Others: yarn.Amounts(r.Resources)}}
 		first = append(first, d)
-		spare = yarn.Resource{MemoryMB: max(spare.MemoryMB, r.MemoryMb), VCores: max(spare.VCores, r.Vcores), GPUs: max(spare.GPUs, r.Gpus)}
+		spare = spare.Max(d.Resource)
 		d.Resource.MemoryMB = max(r.MemoryMb, r.MemoryMaxMb)
 		grown = append(grown, d)
 	}
-	list := checks{{"", first}, {"a task that has grown as far as its role's memory-max lets it cannot be placed: ", grown}}
+	master := yarn.Demand{Master: true, Count: 1, Label: spec.NodeLabel, Resource: resourceOfMaster(spec)}
+	list := checks{{"", []yarn.Demand{master}}, {"", first}, {"a task that has grown as far as its role's memory-max lets it cannot be placed: ", grown}}
 	if spec.Spares > 0 {
 		list = append(list, check{
 			"a spare container can take any task, so it is as large as all roles need (--spares 0 does without): ",

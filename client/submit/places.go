@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/client"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -17,6 +19,7 @@ import (
 type places struct {
 	nodes      []yarn.Node
 	partitions []yarn.Partition
+	types      []yarn.ResourceType // unknown where no role asks for one
 	queue      yarn.Queue
 	hasQueue   bool     // else nothing is known of the queue
 	avoid      []string // hosts
@@ -28,6 +31,9 @@ func lookUpPlaces(ctx context.Context, rm *yarn.Client, spec *proto.JobSpec) (pl
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { p.nodes, err = rm.Nodes(ctx); return err })
 	g.Go(func() (err error) { p.partitions, err = rm.Partitions(ctx); return err })
+	if slices.ContainsFunc(spec.Roles, func(r *proto.RoleSpec) bool { return len(r.Resources) > 0 }) {
+		g.Go(func() (err error) { p.types, err = rm.ResourceTypes(ctx); return err })
+	}
 	g.Go(func() error {
 		q, err := rm.Queue(ctx, cmp.Or(spec.Queue, "default"))
 		p.queue, p.hasQueue = q, err == nil // NewApplication checks the queue itself
@@ -76,6 +82,31 @@ func (p places) checkLabel(flag, label string) error {
 		return fmt.Errorf("%s is %s, and the queue %q may not use these nodes; %s: name another label, or another queue with --queue, or have the label added to the queue's accessible-node-labels", flag, label, p.queue.Name, p.usable())
 	case p.hasQueue && !p.queue.HasRoom(label):
 		return fmt.Errorf("%s is %s, and the queue %q has no share of these nodes (accessible-node-labels.%s.capacity is 0); %s: name another label, or another queue with --queue", flag, label, p.queue.Name, label, p.usable())
+	}
+	return nil
+}
+
+// resolveResources puts the roles' amounts of resource types into the units in which the
+// cluster counts them. It returns an error if the cluster does not know a type, which the
+// scheduler would refuse only later.
+func (p places) resolveResources(spec *proto.JobSpec) error {
+	for _, r := range spec.Roles {
+		for _, name := range slices.Sorted(maps.Keys(r.Resources)) {
+			i := slices.IndexFunc(p.types, func(t yarn.ResourceType) bool { return t.Name == name })
+			if i < 0 {
+				var known []string
+				for _, t := range p.types {
+					known = append(known, t.Name)
+				}
+				has := "it has none but memory and vcores"
+				if len(known) > 0 {
+					has = "it has " + strings.Join(known, ", ") + client.DidYouMean(name, known)
+				}
+				return fmt.Errorf("--%s-resource names %s, and the cluster has no such resource type (yarn.resource-types); %s", r.Name, name, has)
+			}
+			amount := yarn.Amounts(r.Resources)[name].In(p.types[i].Unit)
+			r.Resources[name] = &proto.Amount{Value: amount.Value, Unit: amount.Unit}
+		}
 	}
 	return nil
 }
@@ -130,8 +161,11 @@ func (p places) fit(demands []yarn.Demand) error {
 		return nil
 	}
 	for _, d := range demands {
+		if d.Master { // no host is ruled out for it
+			p.avoid = nil
+		}
 		fits, exist, run := false, false, false
-		var largest yarn.Resource
+		var largest, most yarn.Resource // the node with the most memory, and the most of each resource
 		for _, n := range p.nodes {
 			if !p.takes(n, d.Label) {
 				continue
@@ -140,6 +174,7 @@ func (p places) fit(demands []yarn.Demand) error {
 				continue
 			}
 			fits = fits || d.Resource.Fits(n.Capability)
+			most = most.Max(n.Capability)
 			if !run || n.Capability.MemoryMB > largest.MemoryMB {
 				largest, run = n.Capability, true
 			}
@@ -150,14 +185,32 @@ func (p places) fit(demands []yarn.Demand) error {
 		}
 		switch {
 		case !exist && d.Label == "":
-			return fmt.Errorf("the role %q names no node label, and all nodes have labels that containers must name: name one with --%s-node-label or --node-label; of them, the queue %q: %s", d.Role, d.Role, p.queue.Name, p.usable())
+			return fmt.Errorf("%s on nodes without a label, and all nodes have labels that containers must name: name one with %s; of them, the queue %q: %s", d, labelFlags(d), p.queue.Name, p.usable())
 		case !exist:
-			return fmt.Errorf("the role %q asks for nodes with the label %q, and none has it (yarn rmadmin -replaceLabelsOnNode)", d.Role, d.Label)
+			return fmt.Errorf("%s on nodes with the label %q, and none has it (yarn rmadmin -replaceLabelsOnNode)", d, d.Label)
 		case !run: // they may come back, and the job waits
+		case !fits && d.Resource.Lacks(most) != "":
+			name := d.Resource.Lacks(most)
+			return fmt.Errorf("%s, and no node %s has more than %s of %s: ask for less with %s", d, of, most.Others[name], name, d.Flag("resource"))
 		case !fits:
-			return fmt.Errorf("the role %q asks for %s a task, and no node %s has that much (the largest has %s): ask for less with --%s-memory, --%s-vcores or --%s-gpus",
-				d.Role, d.Resource, of, largest, d.Role, d.Role, d.Role)
+			return fmt.Errorf("%s, and no node %s has that much (the largest has %s): ask for less with %s", d, of, largest, amountFlags(d))
 		}
 	}
 	return nil
+}
+
+// labelFlags names the flags that choose the nodes for a container.
+func labelFlags(d yarn.Demand) string {
+	if d.Master {
+		return "--node-label"
+	}
+	return d.Flag("node-label") + " or --node-label"
+}
+
+// amountFlags names the flags that say how large a container is.
+func amountFlags(d yarn.Demand) string {
+	if d.Master {
+		return d.Flag("memory") + " or " + d.Flag("vcores")
+	}
+	return fmt.Sprintf("%s, %s or %s", d.Flag("memory"), d.Flag("vcores"), d.Flag("gpus"))
 }

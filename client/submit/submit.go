@@ -21,6 +21,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -49,9 +50,8 @@ const (
 
 // resourceOfMaster returns the container that a job's application master asks for.
 func resourceOfMaster(spec *proto.JobSpec) yarn.Resource {
-	r := MasterResource
-	r.MemoryMB += int64(max(0, runtime.Count(spec)-masterBaseTasks) / masterTasksPerMB)
-	return r
+	usual := MasterResource.MemoryMB + int64(max(0, runtime.Count(spec)-masterBaseTasks)/masterTasksPerMB)
+	return yarn.Resource{MemoryMB: cmp.Or(spec.AmMemoryMb, usual), VCores: cmp.Or(spec.AmVcores, MasterResource.VCores)}
 }
 
 // memoryLimit returns the soft memory limit (GOMEMLIMIT) of a process in a container:

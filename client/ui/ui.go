@@ -14,6 +14,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/sirupsen/logrus"
+
 	"holdfast/am/web"
 	"holdfast/client"
 	"holdfast/client/checkpoints"
@@ -39,6 +41,7 @@ type UI struct {
 	history     []string // of Options
 	memory      jobs.Memory
 	checkpoints *inspect.Browser // of Options; nil if there are none
+	changes     *web.Changes     // HDFS says what the user may change
 
 	mu sync.Mutex
 	// browsers have the checkpoint directories of each job that was asked for. An idle one
@@ -56,6 +59,7 @@ func New(ctx context.Context, o Options) (*UI, error) {
 		_ = s.Close() // it was only looked for
 	}
 	u := &UI{mux: http.NewServeMux(), history: o.History, browsers: map[string]*inspect.Browser{}}
+	u.changes = web.NewChanges(func(*http.Request) (string, error) { return "the user of yarn-submit ui", nil }, false, logrus.NewEntry(logrus.StandardLogger()))
 	site := web.JobsSite{List: u.list, States: jobs.StateWords()}
 	if len(o.Checkpoints) > 0 {
 		dirs, err := directories(ctx, o.Checkpoints)
@@ -64,13 +68,13 @@ func New(ctx context.Context, o Options) (*UI, error) {
 		}
 		site.Checkpoints = "checkpoints/"
 		u.checkpoints = inspect.NewBrowser(dirs, cluster.OpenDirectory)
-		u.mux.Handle("/checkpoints/", http.StripPrefix("/checkpoints", web.Handler(web.Site{Checkpoints: u.checkpoints, Polled: true, Jobs: "../"})))
+		u.mux.Handle("/checkpoints/", http.StripPrefix("/checkpoints", web.Handler(web.Site{Checkpoints: u.checkpoints, Changes: u.changes, Polled: true, Jobs: "../"})))
 	}
 	u.mux.Handle("/", web.JobsHandler(site))
 	for name := range web.Assets {
 		u.mux.HandleFunc("GET /jobs/{id}/"+name, web.Asset)
 	}
-	u.mux.HandleFunc("GET /jobs/{id}/", u.job)
+	u.mux.HandleFunc("/jobs/{id}/", u.job)
 	return u, nil
 }
 
@@ -155,7 +159,7 @@ func (u *UI) job(w http.ResponseWriter, r *http.Request) {
 	}
 	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../"}
 	if spec, err := j.Spec(r.Context()); err == nil {
-		site.Spec, site.Checkpoints, site.Samples = spec, u.browser(id, spec), j.Samples
+		site.Spec, site.Checkpoints, site.Changes, site.Samples = spec, u.browser(id, spec), u.changes, j.Samples
 	} else if errors.Is(err, fs.ErrPermission) && !status.State.Done() && status.TrackingUrl != "" {
 		status.Why += "; to those whom --view-acl names, it shows them at " + status.TrackingUrl
 	}

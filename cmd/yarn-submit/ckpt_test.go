@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,48 @@ func TestPyTorchIsShown(t *testing.T) {
 	}
 	if out, _, code := p.call("ckpt", "verify", "./ck", "50"); code != client.ExitFailed || !strings.Contains(out, "unchecked") {
 		t.Errorf("verify of what cannot be checked ended with %d: %s", code, out)
+	}
+}
+
+// TestMXNetIsShown: arrays with their names, of one without names their places, and of one
+// that is not dense its parts.
+func TestMXNetIsShown(t *testing.T) {
+	p := newPlace(t)
+	files := map[string]string{}
+	for i, name := range []string{"module-0002", "list", "sparse", "numpy", "kinds"} {
+		files["testdata/mxnet/"+name+".params"] = fmt.Sprintf("a-%d.params", i)
+	}
+	copyFixtures(t, filepath.Join(p.dir, "ck"), files)
+	for step, want := range []string{
+		"arg:fc_weight float32 [1 3];arg:fc_bias float32 [1];",
+		"0 float32 [2 3];1 int64 [1];",
+		"csr.indptr int64 [4];csr.indices int64 [3];rows.data float32 [2 2];rows.indices int64 [2];csr.data float32 [3];none.data float32 [0 4];none.indices int64 [0];",
+		"table float32 [2 2];scalar float32 [];nothing float32 [0 2];",
+		"",
+	} {
+		var shown inspect.Details
+		callJSON(t, p, &shown, "ckpt", "show", "./ck", fmt.Sprint(step))
+		got := ""
+		for _, x := range shown.Tensors {
+			got += fmt.Sprint(x.Name, " ", x.DType, " ", x.Shape, ";")
+			if want == "" && (x.Name != string(x.DType) || fmt.Sprint(x.Shape) != "[3]") {
+				t.Errorf("%s is shown as %s %v", x.Name, x.DType, x.Shape)
+			}
+		}
+		if want != "" && got != want || want == "" && len(shown.Tensors) != 8 || shown.Kind != "mxnet" {
+			t.Errorf("show of %d, %s: %s, want %s", step, shown.Kind, got, want)
+		}
+	}
+	for _, x := range []struct{ step, name, want string }{
+		{"1", "0", "[1 2 3 4 5 6]"}, {"1", "1", "[7]"}, {"2", "rows.data", "[0 3 1 2]"}, {"2", "rows.indices", "[0 2]"},
+		{"2", "csr.indptr", "[0 1 1 3]"}, {"3", "scalar", "[3.5]"}, {"3", "table", "[0 1 2 3]"},
+		{"4", "float64", "[0 1 1]"}, {"4", "float16", "[0 1 1]"}, {"4", "int8", "[0 1 1]"}, {"4", "bool", "[0 1 1]"},
+	} {
+		var values struct{ Values []float64 }
+		callJSON(t, p, &values, "ckpt", "cat", "./ck", x.step, x.name, "--values")
+		if got := fmt.Sprint(values.Values); got != x.want {
+			t.Errorf("%s of %s has %s, want %s", x.name, x.step, got, x.want)
+		}
 	}
 }
 

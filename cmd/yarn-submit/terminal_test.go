@@ -211,7 +211,7 @@ func TestCheckpointCommandsOnATerminal(t *testing.T) {
 	}
 	for _, answer := range []struct{ keys, want string }{{"\n", "789"}, {"y\n", "89"}} {
 		x = inTerminal(t, p.command("ckpt", "prune", "./ck", "--keep", "1"))
-		x.see("Remove 1 checkpoints? [y/N]", 1)
+		x.see("Remove 1 checkpoint? [y/N]", 1)
 		x.press(answer.keys)
 		if code := x.code(); code != 0 || there() != answer.want {
 			t.Errorf("prune, answered %q, ended with %d; left are %s, want %s", answer.keys, code, there(), answer.want)

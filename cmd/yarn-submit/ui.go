@@ -33,8 +33,8 @@ func newUICommand() *cobra.Command {
 		Short: "show jobs, running and ended, in a browser",
 		Long: `Ui serves pages on this machine until it is interrupted, and prints the address
 to open: your jobs and, of each, the pages that it has while it runs, from what
-is kept of it after its end. Only a browser that comes with that address is let
-in.`,
+is kept of it after its end. Checkpoints can be removed and rolled back on them.
+Only a browser that comes with that address is let in.`,
 		Example: `  yarn-submit ui
   yarn-submit ui --listen 127.0.0.1:8000
   yarn-submit ui --checkpoint hdfs:///shared/models/bert`,
@@ -84,7 +84,7 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 	case <-ctx.Done():
 		closing, cancel := context.WithTimeout(context.Background(), uiCloseTimeout)
 		defer cancel()
-		_ = server.Shutdown(closing) // pages only show: what is not done by then is left
+		_ = server.Shutdown(closing) // what is shown by then is left; a change is broken off as that of a command
 		<-served
 		return nil
 	case err := <-served:

@@ -13,7 +13,7 @@ import (
 
 // All are the formats, in order of precedence: what one has claimed, those after it do
 // not see. It is changed by tests only.
-var All = []format.Format{distributed{}, orbax{}, plain{}, deepSpeed{}, ray{}, directory{}, huggingFace{}, safeTensors{}, keras{}, xgboost{}, lightGBM{}, torch{}, tensorFlow{}}
+var All = []format.Format{distributed{}, orbax{}, plain{}, deepSpeed{}, ray{}, directory{}, huggingFace{}, safeTensors{}, keras{}, xgboost{}, lightGBM{}, mxNet{}, torch{}, tensorFlow{}}
 
 // BeginSave records that a task makes a directory, if a format wants to know that.
 func BeginSave(ctx context.Context, s store.Store, dir string) error {

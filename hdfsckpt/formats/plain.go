@@ -59,7 +59,7 @@ func holdsOthers(entries []store.Info) bool {
 		if e.Name == Committed {
 			return false
 		}
-		others = others || tfFile.MatchString(e.Name) || torchSuffixes[suffixOf(e.Name)] || path.Ext(e.Name) == safetensorsSuffix
+		others = others || tfFile.MatchString(e.Name) || torchSuffixes[suffixOf(e.Name)] || path.Ext(e.Name) == safetensorsSuffix || isMXNetName(e.Name)
 	}
 	return others
 }

@@ -65,6 +65,8 @@ type directory struct {
 	users int         // of store
 	idle  *time.Timer // closes store
 	last  result
+
+	changing sync.Mutex // held while the directory is changed
 }
 
 // result is what a listing ended with, and until when it is shown.

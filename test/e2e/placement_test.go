@@ -169,6 +169,8 @@ func (j *job) application() (app struct {
 	ApplicationTags       string
 	Priority              any
 	AmNodeLabelExpression string
+	AllocatedMB           int
+	AllocatedVCores       int
 	Timeouts              struct {
 		Timeout []struct {
 			Type                   string

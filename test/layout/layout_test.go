@@ -108,7 +108,7 @@ var rooms = map[string][]string{
 	"test/bound":                  {},
 	"test/asuser":                 {"proto"},
 	"test/joblogs":                {},
-	"test/browser":                {"proto", "test/asuser"},
+	"test/browser":                {"proto", "test/asuser", "test/testcluster"},
 	"test/faults/...":             {"test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "hdfsckpt/store", "internal/hadoop/conf", "proto", "test/faults"},
 	"test/programs/...":           {"hdfsckpt/inspect", "test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "proto", "test/programs"},
 	"test/layout":                 {},

@@ -142,9 +142,9 @@ var mutations = []mutation{
 	{"spares are not in the journal", "journal.go",
 		`		Spares: j.spareRecords(), `, `		`},
 	{"a preempted task waits for its move", "moving.go",
-		`t == nil || t.loc.leave.preempted ||`, `t == nil || !t.loc.leave.by.IsZero() ||`},
+		`t == nil || t.loc.leave.reason == leaveScheduler ||`, `t == nil || !t.loc.leave.by.IsZero() ||`},
 	{"when a preempted task is to leave is not in the journal", "journal.go",
-		`if o := t.loc.leave; o.preempted {`, `if o := t.loc.leave; false {`},
+		`if o := t.loc.leave; o.whateverNode() {`, `if o := t.loc.leave; false {`},
 	{"without a journal, generations begin anew", "reconcile.go",
 		`	r.known.Generation = max(r.known.Generation, e.Generation)
 `, ``},

@@ -13,6 +13,20 @@ func TestLongEachRuleOfTheClusterHasATestThatFailsWithoutIt(t *testing.T) {
 // what the command line and the page say is true.
 var clusterRules = []rule{
 	{
+		promise: "no more containers are asked of a node than it has of any resource",
+		file:    "am/yarn/table.go",
+		old:     `n = min(n, free.Others[name].Times(a))`,
+		new:     `_, _ = name, a`,
+		pkg:     "am/yarn", test: "TestTableCountsOtherResources",
+	},
+	{
+		promise: "an amount of a resource is asked for in the unit in which the cluster counts it",
+		file:    "client/submit/places.go",
+		old:     `amount := yarn.Amounts(r.Resources)[name].In(p.types[i].Unit)`,
+		new:     `amount := yarn.Amounts(r.Resources)[name]`,
+		pkg:     "test/e2e", test: "TestOtherResources",
+	},
+	{
 		promise: "a job whose image a node ignores does not run outside of it",
 		file:    "internal/hadoop/yarn/image.go",
 		old:     `if name == "" || os.Getpid() == 1`,
@@ -39,6 +53,27 @@ var clusterRules = []rule{
 		old:     `case 0, exitForceKilled, exitTerminated:`,
 		new:     `case -7777:`,
 		pkg:     "am/yarn", test: "TestCauses",
+	},
+	{
+		promise: "on a page nobody agrees to a change that they have not been shown",
+		file:    "am/web/change.go",
+		old:     `return hmac.Equal([]byte(proof), []byte(c.proof(who, plan)))`,
+		new:     `return true`,
+		pkg:     "am/web", test: "TestCheckpointsArePruned",
+	},
+	{
+		promise: "a page of another site cannot have a browser change checkpoints",
+		file:    "am/web/change.go",
+		old:     `return http.NewCrossOriginProtection().Check(r)`,
+		new:     `return nil`,
+		pkg:     "am/web", test: "TestCheckpointsArePruned",
+	},
+	{
+		promise: "a job that is alive is not rolled back",
+		file:    "hdfsckpt/rollback.go",
+		old:     `if err == nil && len(alive) > 0 {`,
+		new:     `if false {`,
+		pkg:     "am/web", test: "TestACheckpointIsRolledBackTo",
 	},
 	{
 		promise: "why a container ended is told in a line, and not as YARN's log",

@@ -44,9 +44,23 @@ var recoveryRules = []rule{
 	{
 		promise: "a group that grows does so seldom",
 		file:    "am/core/group.go",
-		old:     `!j.grown.IsZero() && next.After(due)`,
+		old:     `len(j.grown) == growths`,
 		new:     `false`,
 		pkg:     "am/core", test: "TestAGroupThatGrowsDoesSoSeldom",
+	},
+	{
+		promise: "a task whose container was preempted asks for another later",
+		file:    "am/core/containers.go",
+		old:     `	if n <= 0 {`,
+		new:     `	if n <= 1000 {`,
+		pkg:     "am/core", test: "TestWhatIsPreemptedAsksAgainLater",
+	},
+	{
+		promise: "what the scheduler wants leaves, also where more tasks are wanted",
+		file:    "am/core/scale.go",
+		old:     `t.loc.leave.reason == leaveSurplus &&`,
+		new:     `t.loc.leave.whateverNode() &&`,
+		pkg:     "am/core", test: "TestWhatTheSchedulerWantsLeavesHoweverManyAreWanted",
 	},
 	{
 		promise: "an agent that saves its logs at the job's end keeps its container, also without a connection",
@@ -437,8 +451,8 @@ var recoveryRules = []rule{
 		promise: "a task whose container YARN has found again stays in it",
 		file:    "am/core/containers.go",
 		old: `	j.endOrphan(t)
-	if t.loc.leave.preempted {`,
-		new: `	if t.loc.leave.preempted {`,
+	if t.loc.leave.whateverNode() {`,
+		new: `	if t.loc.leave.whateverNode() {`,
 		pkg: "am/core", test: "TestWhatIsFoundAgainStaysWhereItIs",
 	},
 	{

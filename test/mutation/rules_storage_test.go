@@ -304,6 +304,20 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestXGBoostCheckpoints",
 	},
 	{
+		promise: "a file of MXNet whose end is missing is torn",
+		file:    "hdfsckpt/formats/mxnet.go",
+		old:     `f.fail(onefile.CutOff(fmt.Errorf("it ends %s", f.where)))`,
+		new:     `f.fail(fmt.Errorf("it ends %s", f.where))`,
+		pkg:     "hdfsckpt", test: "TestMXNetIsCut",
+	},
+	{
+		promise: "arrays of MXNet without the optimizer's states that the others have are torn",
+		file:    "hdfsckpt/formats/mxnet.go",
+		old:     `with[series] > 0 && without[series] == 1 {`,
+		new:     `with[series] > 0 && without[series] > 1 {`,
+		pkg:     "hdfsckpt", test: "TestMXNetCheckpoints",
+	},
+	{
 		promise: "where older checkpoints stay, one that is removed is gone",
 		file:    "hdfsckpt/retain/retain.go",
 		old:     `if others >= enough {`,

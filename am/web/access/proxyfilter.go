@@ -74,7 +74,7 @@ func (f *ProxyFilter) Wrap(next http.Handler) http.Handler {
 		}
 		switch {
 		case f.Allowed(user):
-			next.ServeHTTP(w, r)
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 		case user == "":
 			web.Fail(w, r, http.StatusForbidden, "This job may be seen by some users only, and the cluster's web pages do not ask who you are (hadoop.http.authentication.type). Use yarn-submit status.")
 		default:
@@ -82,6 +82,16 @@ func (f *ProxyFilter) Wrap(next http.Handler) http.Handler {
 			web.Fail(w, r, http.StatusForbidden, "The user "+user+" may not see this job: its user can name others with --view-acl when it is started.")
 		}
 	})
+}
+
+// userKey is the key of the user in a request's context.
+type userKey struct{}
+
+// User returns the user of a request that a ProxyFilter has passed on; empty where the proxy has
+// not authenticated anybody.
+func User(r *http.Request) string {
+	user, _ := r.Context().Value(userKey{}).(string)
+	return user
 }
 
 func (f *ProxyFilter) fromProxy(r *http.Request) bool {

@@ -94,6 +94,30 @@
   addEventListener("hashchange", reveal);
   reveal();
 
+  // A change is sent with PUT, which YARN's proxy passes on, and in a type that the proxy does
+  // not read as a form. What has come of it replaces the plan.
+  document.addEventListener("submit", async (e) => {
+    const form = e.target.closest("form[data-change]");
+    if (!form) return;
+    e.preventDefault();
+    const button = form.querySelector("button"), main = document.querySelector("main");
+    button.disabled = true;
+    const told = document.createElement("p");
+    told.className = "why";
+    told.setAttribute("role", "status");
+    told.textContent = "It is being done; this can take a while.";
+    form.append(told);
+    try {
+      const answer = await fetch(form.action, { method: "PUT", headers: { "Content-Type": "text/plain" }, body: new URLSearchParams(new FormData(form)).toString() });
+      const text = await answer.text();
+      const outcome = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+      if (outcome) main.replaceChildren(...outcome.childNodes);
+      else told.textContent = text || answer.statusText;
+    } catch {
+      told.textContent = "The page does not answer: whether it was done, the list of checkpoints says.";
+    }
+  });
+
   // The filter of tasks applies as it is typed.
   let typing = 0;
   const filter = document.getElementById("filter");

@@ -37,9 +37,8 @@ writes them, its id or name.`,
 	return cmd
 }
 
-// listed opens what a user named and lists the checkpoints in it. The stores
-// are closed when see has returned.
-func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []format.Checkpoint) error) error {
+// opened opens what a user named. The stores are closed when see has returned.
+func opened(cmd *cobra.Command, ref string, see func(checkpoints.Directory) error) error {
 	dirs, err := checkpoints.Directories(cmd.Context(), ref)
 	if err != nil {
 		return err
@@ -50,15 +49,22 @@ func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []fo
 		}
 	}()
 	for _, d := range dirs {
-		list, err := hdfsckpt.List(cmd.Context(), d.Store)
-		if err != nil {
-			return err
-		}
-		if err := see(d, list); err != nil {
+		if err := see(d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// listed opens what a user named and lists the checkpoints in it.
+func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []format.Checkpoint) error) error {
+	return opened(cmd, ref, func(d checkpoints.Directory) error {
+		list, err := hdfsckpt.List(cmd.Context(), d.Store)
+		if err != nil {
+			return err
+		}
+		return see(d, list)
+	})
 }
 
 // completeCheckpoints completes URI|JOB and then so many steps.

@@ -29,17 +29,25 @@ func servePage(host, id string, s secrets, site web.Site) (*http.Server, string,
 	}
 	var l net.Listener = listener
 	address := "://" + listener.Address()
-	handler := web.Handler(site)
+	log := logrus.WithField("app", id)
+	var handler http.Handler
 	if site.Spec.Local {
 		key := rand.Text()
-		handler, address = access.Keyed(key, handler), "http"+address+"/"+key+"/"
+		site.Changes = web.NewChanges(func(*http.Request) (string, error) { return site.Spec.User, nil }, false, log)
+		handler, address = access.Keyed(key, web.Handler(site)), "http"+address+"/"+key+"/"
 	} else {
 		filter, keys, err := pageFilter(id, site.Spec, s)
 		if err != nil {
 			l.Close()
 			return nil, "", err
 		}
-		handler, address = filter.Wrap(handler), "http"+address
+		may, err := modifiers(site.Spec, s.conf, filter.Certificate != nil)
+		if err != nil {
+			l.Close()
+			return nil, "", err
+		}
+		site.Changes = web.NewChanges(may, true, log)
+		handler, address = filter.Wrap(web.Handler(site)), "http"+address
 		if keys != nil {
 			l, address = tls.NewListener(l, keys.Server()), "https"+address[len("http"):]
 		}
@@ -114,5 +122,37 @@ func viewers(spec *proto.JobSpec, c *conf.Conf) (func(user string) bool, error) 
 			return view.All
 		}
 		return user == spec.User || view.Allows(user, groups.Of) || admins.Allows(user, groups.Of)
+	}, nil
+}
+
+// modifiers tells who may change the job's checkpoints on its page, and why others may not: the
+// job's user, those whom --modify-acl names, and YARN's administrators on a cluster with ACLs.
+// That without ACLs YARN lets everybody end a job does not let everybody remove its checkpoints,
+// nor does yarn.admin.acl where nobody has set it. On a cluster with Kerberos the proxy must have
+// proved that it is one: whoever has an account on its host can otherwise claim to be any user,
+// and HDFS asks for more than that.
+func modifiers(spec *proto.JobSpec, c *conf.Conf, proven bool) (func(r *http.Request) (string, error), error) {
+	modify, err := acl.Parse(spec.ModifyAcl)
+	if err != nil {
+		return nil, fmt.Errorf("the job's modify ACL: %w", err)
+	}
+	admins := acl.List{}
+	if c.Bool("yarn.acl.enable", false) {
+		if admins, err = acl.Parse(c.Get("yarn.admin.acl")); err != nil {
+			logrus.WithError(err).Warn("yarn.admin.acl makes nobody an administrator")
+		}
+	}
+	groups := acl.NewGroups(c)
+	return func(r *http.Request) (string, error) {
+		user := access.User(r)
+		switch {
+		case !proven && c.Secure():
+			return user, errors.New("YARN's proxy does not prove that it is one (yarn.resourcemanager.application-https.policy), so the page cannot know who asks; type the command")
+		case user == "":
+			return "", errors.New("the cluster's web pages do not ask who you are (hadoop.http.authentication.type); type the command")
+		case user == spec.User || modify.Allows(user, groups.Of) || admins.Allows(user, groups.Of):
+			return user, nil
+		}
+		return user, fmt.Errorf("the user %s may not modify this job: its user, %s, can name others with --modify-acl when it is started", user, spec.User)
 	}, nil
 }

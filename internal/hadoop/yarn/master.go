@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,12 +80,14 @@ type Registration struct {
 // Registered is the RM's answer. Lost: it answered an earlier call, and that answer was lost, so
 // that nothing else is known.
 type Registered struct {
-	Lost     bool
-	Maximum  Resource // of one container
-	GPUs     bool     // the cluster has GPUs as a resource
-	Queue    string
-	Previous []Container // that run since an earlier attempt
-	NMTokens []NMToken   // for them
+	Lost    bool
+	Maximum Resource // of one container
+	// MemoryOnly: the scheduler counts no other resources. It lets containers have as
+	// much of those as they like, or none (DefaultResourceCalculator).
+	MemoryOnly bool
+	Queue      string
+	Previous   []Container // that run since an earlier attempt
+	NMTokens   []NMToken   // for them
 }
 
 // NMToken lets its bearer start containers on a node.
@@ -115,9 +118,8 @@ func (m *Master) Register(ctx context.Context, g Registration) (Registered, erro
 		Maximum: resource(r.GetMaximumCapability()), Queue: r.GetQueue(),
 		Previous: containers(r.GetContainersFromPreviousAttempts()), NMTokens: nmTokens(r.GetNmTokensFromPreviousAttempts()),
 	}
-	for _, t := range r.GetResourceTypes() {
-		g2.GPUs = g2.GPUs || t.GetName() == gpuResource
-	}
+	types := r.GetSchedulerResourceTypes()
+	g2.MemoryOnly = len(types) > 0 && !slices.Contains(types, wire.SchedulerResourceTypes_CPU)
 	return g2, nil
 }
 

@@ -1,34 +1,73 @@
 package yarn
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	wire "holdfast/internal/hadoop/wire/yarn"
 )
 
-// gpuResource is the name of GPUs among the resource types
-// (ResourceInformation.GPU_URI).
-const gpuResource = "yarn.io/gpu"
+// Names of the resource types that have fields of their own (ResourceInformation).
+const (
+	memoryResource = "memory-mb"
+	vcoresResource = "vcores"
+	gpuResource    = "yarn.io/gpu"
+)
 
 // Resource is an amount of resources, requested or available.
 type Resource struct {
 	MemoryMB int64
 	VCores   int32
 	GPUs     int32
+	Others   map[string]Amount // of other resource types, by their names
 }
 
 // Fits reports whether r does not exceed what is available of any resource.
 func (r Resource) Fits(there Resource) bool {
-	return r.MemoryMB <= there.MemoryMB && r.VCores <= there.VCores && r.GPUs <= there.GPUs
+	return r.MemoryMB <= there.MemoryMB && r.VCores <= there.VCores && r.GPUs <= there.GPUs && r.Lacks(there) == ""
+}
+
+// Lacks returns the first resource type among r.Others of which not as much is there;
+// empty: there is none.
+func (r Resource) Lacks(there Resource) string {
+	for _, name := range r.names() {
+		if r.Others[name].Compare(there.Others[name]) > 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// Equal reports whether both are the same amounts.
+func (r Resource) Equal(s Resource) bool {
+	return r.MemoryMB == s.MemoryMB && r.VCores == s.VCores && r.GPUs == s.GPUs && maps.Equal(r.Others, s.Others)
 }
 
 // Minus returns r minus s.
 func (r Resource) Minus(s Resource) Resource {
-	return Resource{MemoryMB: r.MemoryMB - s.MemoryMB, VCores: r.VCores - s.VCores, GPUs: r.GPUs - s.GPUs}
+	left := Resource{MemoryMB: r.MemoryMB - s.MemoryMB, VCores: r.VCores - s.VCores, GPUs: r.GPUs - s.GPUs, Others: maps.Clone(r.Others)}
+	for name, there := range left.Others {
+		left.Others[name] = there.Minus(s.Others[name])
+	}
+	return left
+}
+
+// Max returns the greater amount of each resource.
+func (r Resource) Max(s Resource) Resource {
+	most := Resource{MemoryMB: max(r.MemoryMB, s.MemoryMB), VCores: max(r.VCores, s.VCores), GPUs: max(r.GPUs, s.GPUs), Others: maps.Clone(r.Others)}
+	for name, a := range s.Others {
+		if most.Others == nil {
+			most.Others = map[string]Amount{}
+		}
+		if a.Compare(most.Others[name]) > 0 {
+			most.Others[name] = a
+		}
+	}
+	return most
 }
 
 // String is for people: 2 GB, 1 vcore.
@@ -37,8 +76,14 @@ func (r Resource) String() string {
 	if r.GPUs > 0 {
 		s = append(s, plural(int64(r.GPUs), "GPU"))
 	}
+	for _, name := range r.names() {
+		s = append(s, r.Others[name].String()+" "+name)
+	}
 	return strings.Join(s, ", ")
 }
+
+// names returns those of the other resource types, in order.
+func (r Resource) names() []string { return slices.Sorted(maps.Keys(r.Others)) }
 
 // Megabytes writes an amount of memory for people.
 func Megabytes(mb int64) string {
@@ -58,13 +103,18 @@ func plural(n int64, what string) string {
 
 func (r Resource) proto() *wire.ResourceProto {
 	p := &wire.ResourceProto{Memory: &r.MemoryMB, VirtualCores: &r.VCores}
-	if r.GPUs > 0 {
-		// An entry of a type that the cluster does not have is refused
-		// (ResourcePBImpl), so nothing is sent where none are wanted.
-		p.ResourceValueMap = []*wire.ResourceInformationProto{{
-			Key: proto.String(gpuResource), Value: proto.Int64(int64(r.GPUs)), Units: proto.String(""),
-			Type: wire.ResourceTypesProto_COUNTABLE.Enum(),
-		}}
+	// An entry of a type that the cluster does not have is refused (ResourcePBImpl), so
+	// nothing is sent where none is wanted.
+	add := func(name string, a Amount) {
+		if a.Value > 0 {
+			p.ResourceValueMap = append(p.ResourceValueMap, &wire.ResourceInformationProto{
+				Key: &name, Value: &a.Value, Units: &a.Unit, Type: wire.ResourceTypesProto_COUNTABLE.Enum(),
+			})
+		}
+	}
+	add(gpuResource, Amount{int64(r.GPUs), ""})
+	for _, name := range r.names() {
+		add(name, r.Others[name])
 	}
 	return p
 }
@@ -72,9 +122,68 @@ func (r Resource) proto() *wire.ResourceProto {
 func resource(p *wire.ResourceProto) Resource {
 	r := Resource{MemoryMB: p.GetMemory(), VCores: p.GetVirtualCores()}
 	for _, v := range p.GetResourceValueMap() {
-		if v.GetKey() == gpuResource {
+		switch name := v.GetKey(); name {
+		case memoryResource, vcoresResource:
+		case gpuResource:
 			r.GPUs = int32(min(v.GetValue(), math.MaxInt32))
+		default:
+			if r.Others == nil {
+				r.Others = map[string]Amount{}
+			}
+			r.Others[name] = Amount{v.GetValue(), v.GetUnits()}
 		}
 	}
 	return r
+}
+
+// ResourceType is a kind of resource that the cluster counts.
+type ResourceType struct {
+	Name string
+	Unit string // in which it is counted
+}
+
+// ResourceTypes returns those that the cluster counts beside memory and vcores, in the order
+// of their names.
+func (c *Client) ResourceTypes(ctx context.Context) ([]ResourceType, error) {
+	var r wire.GetAllResourceTypeInfoResponseProto
+	if err := c.rpc.Call(ctx, "getResourceTypeInfo", &wire.GetAllResourceTypeInfoRequestProto{}, &r); err != nil {
+		return nil, fmt.Errorf("list the cluster's resource types: %w", err)
+	}
+	var list []ResourceType
+	for _, t := range r.GetResourceTypeInfo() {
+		if name := t.GetName(); name != memoryResource && name != vcoresResource {
+			list = append(list, ResourceType{name, t.GetUnits()})
+		}
+	}
+	slices.SortFunc(list, func(a, b ResourceType) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// ResourceWith returns one of a resource type, and nothing else.
+func ResourceWith(t ResourceType) Resource {
+	if t.Name == gpuResource {
+		return Resource{GPUs: 1}
+	}
+	return Resource{Others: map[string]Amount{t.Name: {1, t.Unit}}}
+}
+
+// OptionOfType returns the option of a role that asks for a resource type, where it is one
+// of its own; else it returns "".
+func OptionOfType(name string) string {
+	return map[string]string{memoryResource: "memory", "memory": "memory", vcoresResource: "vcores", gpuResource: "gpus"}[name]
+}
+
+// Amounts returns what a job's spec says of resource types.
+func Amounts[A interface {
+	GetValue() int64
+	GetUnit() string
+}](m map[string]A) map[string]Amount {
+	if len(m) == 0 {
+		return nil
+	}
+	all := map[string]Amount{}
+	for name, a := range m {
+		all[name] = Amount{a.GetValue(), a.GetUnit()}
+	}
+	return all
 }

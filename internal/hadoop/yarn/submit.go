@@ -50,34 +50,54 @@ type Submission struct {
 // MasterCommand runs the AM from the resource yarn-submit.
 const MasterCommand = "exec ./yarn-submit am 1><LOG_DIR>/am.log 2><LOG_DIR>/stderr"
 
-// Demand is what a job's role will ask for.
+// Demand is what a job's role will ask for, or its application master.
 type Demand struct {
 	Role     string
+	Master   bool // it is the application master's, and Role is empty
 	Count    int
 	Resource Resource
 	Label    string // of the nodes; empty: the queue's default
 }
 
-// CheckDemands returns an error if a role can never get a container, since it requests more than
-// the scheduler's maximum.
+// String says who asks for what.
+func (d Demand) String() string {
+	if d.Master {
+		return fmt.Sprintf("the application master asks for %s", d.Resource)
+	}
+	return fmt.Sprintf("the role %q asks for %s a task", d.Role, d.Resource)
+}
+
+// Flag returns the flag of an option of what asks.
+func (d Demand) Flag(option string) string {
+	if d.Master {
+		return "--am-" + option
+	}
+	return "--" + d.Role + "-" + option
+}
+
+// CheckDemands returns an error if a container can never be had, since it is larger than the
+// scheduler's maximum.
 func CheckDemands(maximum Resource, demands []Demand) error {
 	for _, d := range demands {
 		if d.Resource.Fits(maximum) {
 			continue
 		}
-		flag := "memory"
+		maximum.Others = maps.Clone(maximum.Others)
+		option := "memory"
 		switch {
 		case d.Resource.MemoryMB > maximum.MemoryMB:
 		case d.Resource.VCores > maximum.VCores:
-			flag = "vcores"
-		case maximum.GPUs == 0:
-			return fmt.Errorf("the role %q asks for %s a task, and the cluster knows no GPUs (resource type %s): ask for none with --%s-gpus 0, or for a cluster that has them",
-				d.Role, plural(int64(d.Resource.GPUs), "GPU"), gpuResource, d.Role)
+			option = "vcores"
+		case d.Resource.GPUs > 0 && maximum.GPUs == 0:
+			return fmt.Errorf("the role %q asks for %s a task, and the cluster knows no GPUs (resource type %s): ask for none with %s 0, or for a cluster that has them",
+				d.Role, plural(int64(d.Resource.GPUs), "GPU"), gpuResource, d.Flag("gpus"))
+		case d.Resource.GPUs > maximum.GPUs:
+			option = "gpus"
 		default:
-			flag = "gpus"
+			option = "resource"
 		}
-		return fmt.Errorf("the role %q asks for %s a task, and the cluster gives a container at most %s: lower --%s-%s, or have yarn.scheduler.maximum-allocation-* raised",
-			d.Role, d.Resource, maximum, d.Role, flag)
+		maps.DeleteFunc(maximum.Others, func(name string, most Amount) bool { return d.Resource.Others[name].Compare(most) <= 0 })
+		return fmt.Errorf("%s, and the cluster gives a container at most %s: lower %s, or have yarn.scheduler.maximum-allocation-* raised", d, maximum, d.Flag(option))
 	}
 	return nil
 }

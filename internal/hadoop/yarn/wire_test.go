@@ -83,7 +83,7 @@ func TestAllocateOnTheWire(t *testing.T) {
 	}}
 	m := &Master{rpc: f, reconnect: func() { reconnected++ }, response: 5, amrm: token.Token{Identifier: []byte("old")}}
 	a, err := m.Allocate(t.Context(), Heartbeat{
-		Requests: []Request{{Priority: 2, Place: Anywhere, Resource: Resource{2048, 3, 0}, Count: 4}},
+		Requests: []Request{{Priority: 2, Place: Anywhere, Resource: Resource{MemoryMB: 2048, VCores: 3}, Count: 4}},
 		Release:  []ContainerID{javaID}, Avoid: []string{"n1"}, Allow: []string{"n2"}, Progress: 0.5,
 	})
 	if err != nil {
@@ -98,11 +98,11 @@ func TestAllocateOnTheWire(t *testing.T) {
 
 	want := &Answer{
 		Allocated: []Container{{
-			ID: javaID, Node: NodeID{"n1", 8041}, Resource: Resource{2048, 3, 0}, Priority: 2, HTTP: "n1:8042",
+			ID: javaID, Node: NodeID{"n1", 8041}, Resource: Resource{MemoryMB: 2048, VCores: 3}, Priority: 2, HTTP: "n1:8042",
 			Token: token.Token{Identifier: []byte("id"), Password: []byte("pw"), Kind: "ContainerToken", Service: "n1:8041"},
 		}},
 		Completed: []Completed{{ID: javaID, Exit: -100, Diagnostics: "Container released on a *lost* node"}},
-		Updated:   []Node{}, Headroom: Resource{4096, 4, 0}, Nodes: 3,
+		Updated:   []Node{}, Headroom: Resource{MemoryMB: 4096, VCores: 4}, Nodes: 3,
 		NMTokens: []NMToken{{NodeID{"n1", 8041}, token.Token{Identifier: []byte("i"), Password: []byte("p"), Kind: "NMToken", Service: "n1:8041"}}},
 	}
 	if !reflect.DeepEqual(a, want) {
@@ -199,7 +199,7 @@ func TestStartReportsEachFailure(t *testing.T) {
 
 func TestGPUsAreAResourceOfTheirOwn(t *testing.T) {
 	r := Resource{MemoryMB: 1024, VCores: 1, GPUs: 2}
-	if got := resource(r.proto()); got != r {
+	if got := resource(r.proto()); !got.Equal(r) {
 		t.Errorf("%v comes back as %v", r, got)
 	}
 	if r.GPUs = 0; len(r.proto().GetResourceValueMap()) != 0 {

@@ -1,6 +1,7 @@
 package yarn
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -45,17 +46,19 @@ func TestWaiting(t *testing.T) {
 }
 
 func TestCheckDemands(t *testing.T) {
-	most := Resource{MemoryMB: 8192, VCores: 4}
-	if err := CheckDemands(most, []Demand{{Role: "ps", Count: 2, Resource: Resource{1024, 1, 0}}, {Role: "worker", Count: 2, Resource: Resource{8192, 4, 0}}}); err != nil {
+	most := Resource{MemoryMB: 8192, VCores: 4, Others: map[string]Amount{"license": {2, ""}, "disk": {math.MaxInt64, "G"}}}
+	if err := CheckDemands(most, []Demand{{Role: "ps", Count: 2, Resource: Resource{MemoryMB: 1024, VCores: 1}}, {Role: "worker", Count: 2, Resource: Resource{MemoryMB: 8192, VCores: 4}}}); err != nil {
 		t.Error(err)
 	}
 	for _, tt := range []struct {
 		d    Demand
 		want []string
 	}{
-		{Demand{Role: "worker", Count: 2, Resource: Resource{65536, 1, 0}}, []string{`"worker"`, "64 GB", "8 GB", "--worker-memory"}},
-		{Demand{Role: "chief", Count: 1, Resource: Resource{1024, 16, 0}}, []string{`"chief"`, "16 vcores", "--chief-vcores"}},
-		{Demand{Role: "chief", Count: 1, Resource: Resource{1024, 1, 1}}, []string{`"chief"`, "1 GPU", "no GPUs", "--chief-gpus 0"}},
+		{Demand{Role: "worker", Count: 2, Resource: Resource{MemoryMB: 65536, VCores: 1}}, []string{`"worker"`, "64 GB", "8 GB", "--worker-memory"}},
+		{Demand{Role: "chief", Count: 1, Resource: Resource{MemoryMB: 1024, VCores: 16}}, []string{`"chief"`, "16 vcores", "--chief-vcores"}},
+		{Demand{Role: "chief", Count: 1, Resource: Resource{MemoryMB: 1024, VCores: 1, GPUs: 1}}, []string{`"chief"`, "1 GPU", "no GPUs", "--chief-gpus 0"}},
+		{Demand{Role: "w", Count: 1, Resource: Resource{MemoryMB: 1024, VCores: 1, Others: map[string]Amount{"license": {3, ""}}}}, []string{"3 license", "at most 8 GB, 4 vcores, 2 license", "lower --w-resource"}},
+		{Demand{Master: true, Count: 1, Resource: Resource{MemoryMB: 9000, VCores: 1}}, []string{"the application master asks for", "lower --am-memory"}},
 	} {
 		err := CheckDemands(most, []Demand{tt.d})
 		if err == nil {

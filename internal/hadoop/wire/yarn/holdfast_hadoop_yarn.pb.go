@@ -5401,6 +5401,86 @@ func (x *GetNewApplicationResponseProto) GetMaximumCapability() *ResourceProto {
 	return nil
 }
 
+type GetAllResourceTypeInfoRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAllResourceTypeInfoRequestProto) Reset() {
+	*x = GetAllResourceTypeInfoRequestProto{}
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAllResourceTypeInfoRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAllResourceTypeInfoRequestProto) ProtoMessage() {}
+
+func (x *GetAllResourceTypeInfoRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAllResourceTypeInfoRequestProto.ProtoReflect.Descriptor instead.
+func (*GetAllResourceTypeInfoRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{52}
+}
+
+type GetAllResourceTypeInfoResponseProto struct {
+	state            protoimpl.MessageState   `protogen:"open.v1"`
+	ResourceTypeInfo []*ResourceTypeInfoProto `protobuf:"bytes,1,rep,name=resource_type_info,json=resourceTypeInfo" json:"resource_type_info,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *GetAllResourceTypeInfoResponseProto) Reset() {
+	*x = GetAllResourceTypeInfoResponseProto{}
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAllResourceTypeInfoResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAllResourceTypeInfoResponseProto) ProtoMessage() {}
+
+func (x *GetAllResourceTypeInfoResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAllResourceTypeInfoResponseProto.ProtoReflect.Descriptor instead.
+func (*GetAllResourceTypeInfoResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *GetAllResourceTypeInfoResponseProto) GetResourceTypeInfo() []*ResourceTypeInfoProto {
+	if x != nil {
+		return x.ResourceTypeInfo
+	}
+	return nil
+}
+
 type GetApplicationReportRequestProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ApplicationId *ApplicationIdProto    `protobuf:"bytes,1,opt,name=application_id,json=applicationId" json:"application_id,omitempty"`
@@ -5410,7 +5490,7 @@ type GetApplicationReportRequestProto struct {
 
 func (x *GetApplicationReportRequestProto) Reset() {
 	*x = GetApplicationReportRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5422,7 +5502,7 @@ func (x *GetApplicationReportRequestProto) String() string {
 func (*GetApplicationReportRequestProto) ProtoMessage() {}
 
 func (x *GetApplicationReportRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5435,7 +5515,7 @@ func (x *GetApplicationReportRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationReportRequestProto.ProtoReflect.Descriptor instead.
 func (*GetApplicationReportRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetApplicationReportRequestProto) GetApplicationId() *ApplicationIdProto {
@@ -5454,7 +5534,7 @@ type GetApplicationReportResponseProto struct {
 
 func (x *GetApplicationReportResponseProto) Reset() {
 	*x = GetApplicationReportResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5466,7 +5546,7 @@ func (x *GetApplicationReportResponseProto) String() string {
 func (*GetApplicationReportResponseProto) ProtoMessage() {}
 
 func (x *GetApplicationReportResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5479,7 +5559,7 @@ func (x *GetApplicationReportResponseProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GetApplicationReportResponseProto.ProtoReflect.Descriptor instead.
 func (*GetApplicationReportResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetApplicationReportResponseProto) GetApplicationReport() *ApplicationReportProto {
@@ -5498,7 +5578,7 @@ type SubmitApplicationRequestProto struct {
 
 func (x *SubmitApplicationRequestProto) Reset() {
 	*x = SubmitApplicationRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5510,7 +5590,7 @@ func (x *SubmitApplicationRequestProto) String() string {
 func (*SubmitApplicationRequestProto) ProtoMessage() {}
 
 func (x *SubmitApplicationRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5523,7 +5603,7 @@ func (x *SubmitApplicationRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitApplicationRequestProto.ProtoReflect.Descriptor instead.
 func (*SubmitApplicationRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SubmitApplicationRequestProto) GetApplicationSubmissionContext() *ApplicationSubmissionContextProto {
@@ -5541,7 +5621,7 @@ type SubmitApplicationResponseProto struct {
 
 func (x *SubmitApplicationResponseProto) Reset() {
 	*x = SubmitApplicationResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5553,7 +5633,7 @@ func (x *SubmitApplicationResponseProto) String() string {
 func (*SubmitApplicationResponseProto) ProtoMessage() {}
 
 func (x *SubmitApplicationResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5566,7 +5646,7 @@ func (x *SubmitApplicationResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitApplicationResponseProto.ProtoReflect.Descriptor instead.
 func (*SubmitApplicationResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{55}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{57}
 }
 
 type KillApplicationRequestProto struct {
@@ -5579,7 +5659,7 @@ type KillApplicationRequestProto struct {
 
 func (x *KillApplicationRequestProto) Reset() {
 	*x = KillApplicationRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5591,7 +5671,7 @@ func (x *KillApplicationRequestProto) String() string {
 func (*KillApplicationRequestProto) ProtoMessage() {}
 
 func (x *KillApplicationRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5604,7 +5684,7 @@ func (x *KillApplicationRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillApplicationRequestProto.ProtoReflect.Descriptor instead.
 func (*KillApplicationRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{56}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *KillApplicationRequestProto) GetApplicationId() *ApplicationIdProto {
@@ -5635,7 +5715,7 @@ const (
 
 func (x *KillApplicationResponseProto) Reset() {
 	*x = KillApplicationResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5647,7 +5727,7 @@ func (x *KillApplicationResponseProto) String() string {
 func (*KillApplicationResponseProto) ProtoMessage() {}
 
 func (x *KillApplicationResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5660,7 +5740,7 @@ func (x *KillApplicationResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillApplicationResponseProto.ProtoReflect.Descriptor instead.
 func (*KillApplicationResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{57}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *KillApplicationResponseProto) GetIsKillCompleted() bool {
@@ -5678,7 +5758,7 @@ type GetClusterMetricsRequestProto struct {
 
 func (x *GetClusterMetricsRequestProto) Reset() {
 	*x = GetClusterMetricsRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5690,7 +5770,7 @@ func (x *GetClusterMetricsRequestProto) String() string {
 func (*GetClusterMetricsRequestProto) ProtoMessage() {}
 
 func (x *GetClusterMetricsRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5703,7 +5783,7 @@ func (x *GetClusterMetricsRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterMetricsRequestProto.ProtoReflect.Descriptor instead.
 func (*GetClusterMetricsRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{58}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{60}
 }
 
 type GetClusterMetricsResponseProto struct {
@@ -5715,7 +5795,7 @@ type GetClusterMetricsResponseProto struct {
 
 func (x *GetClusterMetricsResponseProto) Reset() {
 	*x = GetClusterMetricsResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5727,7 +5807,7 @@ func (x *GetClusterMetricsResponseProto) String() string {
 func (*GetClusterMetricsResponseProto) ProtoMessage() {}
 
 func (x *GetClusterMetricsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5740,7 +5820,7 @@ func (x *GetClusterMetricsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterMetricsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetClusterMetricsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{59}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *GetClusterMetricsResponseProto) GetClusterMetrics() *YarnClusterMetricsProto {
@@ -5775,7 +5855,7 @@ const (
 
 func (x *GetApplicationsRequestProto) Reset() {
 	*x = GetApplicationsRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5787,7 +5867,7 @@ func (x *GetApplicationsRequestProto) String() string {
 func (*GetApplicationsRequestProto) ProtoMessage() {}
 
 func (x *GetApplicationsRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5800,7 +5880,7 @@ func (x *GetApplicationsRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationsRequestProto.ProtoReflect.Descriptor instead.
 func (*GetApplicationsRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{60}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *GetApplicationsRequestProto) GetApplicationTypes() []string {
@@ -5896,7 +5976,7 @@ type GetApplicationsResponseProto struct {
 
 func (x *GetApplicationsResponseProto) Reset() {
 	*x = GetApplicationsResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5908,7 +5988,7 @@ func (x *GetApplicationsResponseProto) String() string {
 func (*GetApplicationsResponseProto) ProtoMessage() {}
 
 func (x *GetApplicationsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5921,7 +6001,7 @@ func (x *GetApplicationsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetApplicationsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{61}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *GetApplicationsResponseProto) GetApplications() []*ApplicationReportProto {
@@ -5940,7 +6020,7 @@ type GetClusterNodesRequestProto struct {
 
 func (x *GetClusterNodesRequestProto) Reset() {
 	*x = GetClusterNodesRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5952,7 +6032,7 @@ func (x *GetClusterNodesRequestProto) String() string {
 func (*GetClusterNodesRequestProto) ProtoMessage() {}
 
 func (x *GetClusterNodesRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5965,7 +6045,7 @@ func (x *GetClusterNodesRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterNodesRequestProto.ProtoReflect.Descriptor instead.
 func (*GetClusterNodesRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{62}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetClusterNodesRequestProto) GetNodeStates() []NodeStateProto {
@@ -5984,7 +6064,7 @@ type GetClusterNodesResponseProto struct {
 
 func (x *GetClusterNodesResponseProto) Reset() {
 	*x = GetClusterNodesResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5996,7 +6076,7 @@ func (x *GetClusterNodesResponseProto) String() string {
 func (*GetClusterNodesResponseProto) ProtoMessage() {}
 
 func (x *GetClusterNodesResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6009,7 +6089,7 @@ func (x *GetClusterNodesResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterNodesResponseProto.ProtoReflect.Descriptor instead.
 func (*GetClusterNodesResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{63}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetClusterNodesResponseProto) GetNodeReports() []*NodeReportProto {
@@ -6034,7 +6114,7 @@ const (
 
 func (x *NodeLabelProto) Reset() {
 	*x = NodeLabelProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6046,7 +6126,7 @@ func (x *NodeLabelProto) String() string {
 func (*NodeLabelProto) ProtoMessage() {}
 
 func (x *NodeLabelProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6059,7 +6139,7 @@ func (x *NodeLabelProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeLabelProto.ProtoReflect.Descriptor instead.
 func (*NodeLabelProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{64}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *NodeLabelProto) GetName() string {
@@ -6084,7 +6164,7 @@ type GetClusterNodeLabelsRequestProto struct {
 
 func (x *GetClusterNodeLabelsRequestProto) Reset() {
 	*x = GetClusterNodeLabelsRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[65]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6096,7 +6176,7 @@ func (x *GetClusterNodeLabelsRequestProto) String() string {
 func (*GetClusterNodeLabelsRequestProto) ProtoMessage() {}
 
 func (x *GetClusterNodeLabelsRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[65]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6109,7 +6189,7 @@ func (x *GetClusterNodeLabelsRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterNodeLabelsRequestProto.ProtoReflect.Descriptor instead.
 func (*GetClusterNodeLabelsRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{65}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{67}
 }
 
 type GetClusterNodeLabelsResponseProto struct {
@@ -6122,7 +6202,7 @@ type GetClusterNodeLabelsResponseProto struct {
 
 func (x *GetClusterNodeLabelsResponseProto) Reset() {
 	*x = GetClusterNodeLabelsResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[66]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6134,7 +6214,7 @@ func (x *GetClusterNodeLabelsResponseProto) String() string {
 func (*GetClusterNodeLabelsResponseProto) ProtoMessage() {}
 
 func (x *GetClusterNodeLabelsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[66]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6147,7 +6227,7 @@ func (x *GetClusterNodeLabelsResponseProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GetClusterNodeLabelsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetClusterNodeLabelsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{66}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetClusterNodeLabelsResponseProto) GetDeprecatedNodeLabels() []string {
@@ -6177,7 +6257,7 @@ type GetQueueInfoRequestProto struct {
 
 func (x *GetQueueInfoRequestProto) Reset() {
 	*x = GetQueueInfoRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[67]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6189,7 +6269,7 @@ func (x *GetQueueInfoRequestProto) String() string {
 func (*GetQueueInfoRequestProto) ProtoMessage() {}
 
 func (x *GetQueueInfoRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[67]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6202,7 +6282,7 @@ func (x *GetQueueInfoRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueInfoRequestProto.ProtoReflect.Descriptor instead.
 func (*GetQueueInfoRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{67}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GetQueueInfoRequestProto) GetQueueName() string {
@@ -6249,7 +6329,7 @@ type GetQueueInfoResponseProto struct {
 
 func (x *GetQueueInfoResponseProto) Reset() {
 	*x = GetQueueInfoResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[68]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6261,7 +6341,7 @@ func (x *GetQueueInfoResponseProto) String() string {
 func (*GetQueueInfoResponseProto) ProtoMessage() {}
 
 func (x *GetQueueInfoResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[68]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6274,7 +6354,7 @@ func (x *GetQueueInfoResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueInfoResponseProto.ProtoReflect.Descriptor instead.
 func (*GetQueueInfoResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{68}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GetQueueInfoResponseProto) GetQueueInfo() *QueueInfoProto {
@@ -6294,7 +6374,7 @@ type StartContainerRequestProto struct {
 
 func (x *StartContainerRequestProto) Reset() {
 	*x = StartContainerRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[69]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6306,7 +6386,7 @@ func (x *StartContainerRequestProto) String() string {
 func (*StartContainerRequestProto) ProtoMessage() {}
 
 func (x *StartContainerRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[69]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6319,7 +6399,7 @@ func (x *StartContainerRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartContainerRequestProto.ProtoReflect.Descriptor instead.
 func (*StartContainerRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{69}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *StartContainerRequestProto) GetContainerLaunchContext() *ContainerLaunchContextProto {
@@ -6345,7 +6425,7 @@ type StartContainersRequestProto struct {
 
 func (x *StartContainersRequestProto) Reset() {
 	*x = StartContainersRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[70]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6357,7 +6437,7 @@ func (x *StartContainersRequestProto) String() string {
 func (*StartContainersRequestProto) ProtoMessage() {}
 
 func (x *StartContainersRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[70]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6370,7 +6450,7 @@ func (x *StartContainersRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartContainersRequestProto.ProtoReflect.Descriptor instead.
 func (*StartContainersRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{70}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *StartContainersRequestProto) GetStartContainerRequest() []*StartContainerRequestProto {
@@ -6390,7 +6470,7 @@ type ContainerExceptionMapProto struct {
 
 func (x *ContainerExceptionMapProto) Reset() {
 	*x = ContainerExceptionMapProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[71]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6402,7 +6482,7 @@ func (x *ContainerExceptionMapProto) String() string {
 func (*ContainerExceptionMapProto) ProtoMessage() {}
 
 func (x *ContainerExceptionMapProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[71]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6415,7 +6495,7 @@ func (x *ContainerExceptionMapProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerExceptionMapProto.ProtoReflect.Descriptor instead.
 func (*ContainerExceptionMapProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{71}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ContainerExceptionMapProto) GetContainerId() *ContainerIdProto {
@@ -6443,7 +6523,7 @@ type StartContainersResponseProto struct {
 
 func (x *StartContainersResponseProto) Reset() {
 	*x = StartContainersResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[72]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6455,7 +6535,7 @@ func (x *StartContainersResponseProto) String() string {
 func (*StartContainersResponseProto) ProtoMessage() {}
 
 func (x *StartContainersResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[72]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6468,7 +6548,7 @@ func (x *StartContainersResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartContainersResponseProto.ProtoReflect.Descriptor instead.
 func (*StartContainersResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{72}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *StartContainersResponseProto) GetServicesMetaData() []*StringBytesMapProto {
@@ -6501,7 +6581,7 @@ type StopContainersRequestProto struct {
 
 func (x *StopContainersRequestProto) Reset() {
 	*x = StopContainersRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[73]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6513,7 +6593,7 @@ func (x *StopContainersRequestProto) String() string {
 func (*StopContainersRequestProto) ProtoMessage() {}
 
 func (x *StopContainersRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[73]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6526,7 +6606,7 @@ func (x *StopContainersRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopContainersRequestProto.ProtoReflect.Descriptor instead.
 func (*StopContainersRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{73}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *StopContainersRequestProto) GetContainerId() []*ContainerIdProto {
@@ -6546,7 +6626,7 @@ type StopContainersResponseProto struct {
 
 func (x *StopContainersResponseProto) Reset() {
 	*x = StopContainersResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[74]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6558,7 +6638,7 @@ func (x *StopContainersResponseProto) String() string {
 func (*StopContainersResponseProto) ProtoMessage() {}
 
 func (x *StopContainersResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[74]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6571,7 +6651,7 @@ func (x *StopContainersResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopContainersResponseProto.ProtoReflect.Descriptor instead.
 func (*StopContainersResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{74}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *StopContainersResponseProto) GetSucceededRequests() []*ContainerIdProto {
@@ -6597,7 +6677,7 @@ type GetContainerStatusesRequestProto struct {
 
 func (x *GetContainerStatusesRequestProto) Reset() {
 	*x = GetContainerStatusesRequestProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[75]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6609,7 +6689,7 @@ func (x *GetContainerStatusesRequestProto) String() string {
 func (*GetContainerStatusesRequestProto) ProtoMessage() {}
 
 func (x *GetContainerStatusesRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[75]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6622,7 +6702,7 @@ func (x *GetContainerStatusesRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContainerStatusesRequestProto.ProtoReflect.Descriptor instead.
 func (*GetContainerStatusesRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{75}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GetContainerStatusesRequestProto) GetContainerId() []*ContainerIdProto {
@@ -6642,7 +6722,7 @@ type GetContainerStatusesResponseProto struct {
 
 func (x *GetContainerStatusesResponseProto) Reset() {
 	*x = GetContainerStatusesResponseProto{}
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[76]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6654,7 +6734,7 @@ func (x *GetContainerStatusesResponseProto) String() string {
 func (*GetContainerStatusesResponseProto) ProtoMessage() {}
 
 func (x *GetContainerStatusesResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[76]
+	mi := &file_holdfast_hadoop_yarn_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6667,7 +6747,7 @@ func (x *GetContainerStatusesResponseProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GetContainerStatusesResponseProto.ProtoReflect.Descriptor instead.
 func (*GetContainerStatusesResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{76}
+	return file_holdfast_hadoop_yarn_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GetContainerStatusesResponseProto) GetStatus() []*ContainerStatusProto {
@@ -7080,7 +7160,10 @@ const file_holdfast_hadoop_yarn_proto_rawDesc = "" +
 	"\x1dGetNewApplicationRequestProto\"\xc4\x01\n" +
 	"\x1eGetNewApplicationResponseProto\x12O\n" +
 	"\x0eapplication_id\x18\x01 \x01(\v2(.holdfast.hadoop.yarn.ApplicationIdProtoR\rapplicationId\x12Q\n" +
-	"\x11maximumCapability\x18\x02 \x01(\v2#.holdfast.hadoop.yarn.ResourceProtoR\x11maximumCapability\"s\n" +
+	"\x11maximumCapability\x18\x02 \x01(\v2#.holdfast.hadoop.yarn.ResourceProtoR\x11maximumCapability\"$\n" +
+	"\"GetAllResourceTypeInfoRequestProto\"\x80\x01\n" +
+	"#GetAllResourceTypeInfoResponseProto\x12Y\n" +
+	"\x12resource_type_info\x18\x01 \x03(\v2+.holdfast.hadoop.yarn.ResourceTypeInfoProtoR\x10resourceTypeInfo\"s\n" +
 	" GetApplicationReportRequestProto\x12O\n" +
 	"\x0eapplication_id\x18\x01 \x01(\v2(.holdfast.hadoop.yarn.ApplicationIdProtoR\rapplicationId\"\x80\x01\n" +
 	"!GetApplicationReportResponseProto\x12[\n" +
@@ -7265,7 +7348,7 @@ func file_holdfast_hadoop_yarn_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_hadoop_yarn_proto_enumTypes = make([]protoimpl.EnumInfo, 18)
-var file_holdfast_hadoop_yarn_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_holdfast_hadoop_yarn_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
 var file_holdfast_hadoop_yarn_proto_goTypes = []any{
 	(ApplicationTimeoutTypeProto)(0),               // 0: holdfast.hadoop.yarn.ApplicationTimeoutTypeProto
 	(ResourceTypesProto)(0),                        // 1: holdfast.hadoop.yarn.ResourceTypesProto
@@ -7337,31 +7420,33 @@ var file_holdfast_hadoop_yarn_proto_goTypes = []any{
 	(*AllocateResponseProto)(nil),                  // 67: holdfast.hadoop.yarn.AllocateResponseProto
 	(*GetNewApplicationRequestProto)(nil),          // 68: holdfast.hadoop.yarn.GetNewApplicationRequestProto
 	(*GetNewApplicationResponseProto)(nil),         // 69: holdfast.hadoop.yarn.GetNewApplicationResponseProto
-	(*GetApplicationReportRequestProto)(nil),       // 70: holdfast.hadoop.yarn.GetApplicationReportRequestProto
-	(*GetApplicationReportResponseProto)(nil),      // 71: holdfast.hadoop.yarn.GetApplicationReportResponseProto
-	(*SubmitApplicationRequestProto)(nil),          // 72: holdfast.hadoop.yarn.SubmitApplicationRequestProto
-	(*SubmitApplicationResponseProto)(nil),         // 73: holdfast.hadoop.yarn.SubmitApplicationResponseProto
-	(*KillApplicationRequestProto)(nil),            // 74: holdfast.hadoop.yarn.KillApplicationRequestProto
-	(*KillApplicationResponseProto)(nil),           // 75: holdfast.hadoop.yarn.KillApplicationResponseProto
-	(*GetClusterMetricsRequestProto)(nil),          // 76: holdfast.hadoop.yarn.GetClusterMetricsRequestProto
-	(*GetClusterMetricsResponseProto)(nil),         // 77: holdfast.hadoop.yarn.GetClusterMetricsResponseProto
-	(*GetApplicationsRequestProto)(nil),            // 78: holdfast.hadoop.yarn.GetApplicationsRequestProto
-	(*GetApplicationsResponseProto)(nil),           // 79: holdfast.hadoop.yarn.GetApplicationsResponseProto
-	(*GetClusterNodesRequestProto)(nil),            // 80: holdfast.hadoop.yarn.GetClusterNodesRequestProto
-	(*GetClusterNodesResponseProto)(nil),           // 81: holdfast.hadoop.yarn.GetClusterNodesResponseProto
-	(*NodeLabelProto)(nil),                         // 82: holdfast.hadoop.yarn.NodeLabelProto
-	(*GetClusterNodeLabelsRequestProto)(nil),       // 83: holdfast.hadoop.yarn.GetClusterNodeLabelsRequestProto
-	(*GetClusterNodeLabelsResponseProto)(nil),      // 84: holdfast.hadoop.yarn.GetClusterNodeLabelsResponseProto
-	(*GetQueueInfoRequestProto)(nil),               // 85: holdfast.hadoop.yarn.GetQueueInfoRequestProto
-	(*GetQueueInfoResponseProto)(nil),              // 86: holdfast.hadoop.yarn.GetQueueInfoResponseProto
-	(*StartContainerRequestProto)(nil),             // 87: holdfast.hadoop.yarn.StartContainerRequestProto
-	(*StartContainersRequestProto)(nil),            // 88: holdfast.hadoop.yarn.StartContainersRequestProto
-	(*ContainerExceptionMapProto)(nil),             // 89: holdfast.hadoop.yarn.ContainerExceptionMapProto
-	(*StartContainersResponseProto)(nil),           // 90: holdfast.hadoop.yarn.StartContainersResponseProto
-	(*StopContainersRequestProto)(nil),             // 91: holdfast.hadoop.yarn.StopContainersRequestProto
-	(*StopContainersResponseProto)(nil),            // 92: holdfast.hadoop.yarn.StopContainersResponseProto
-	(*GetContainerStatusesRequestProto)(nil),       // 93: holdfast.hadoop.yarn.GetContainerStatusesRequestProto
-	(*GetContainerStatusesResponseProto)(nil),      // 94: holdfast.hadoop.yarn.GetContainerStatusesResponseProto
+	(*GetAllResourceTypeInfoRequestProto)(nil),     // 70: holdfast.hadoop.yarn.GetAllResourceTypeInfoRequestProto
+	(*GetAllResourceTypeInfoResponseProto)(nil),    // 71: holdfast.hadoop.yarn.GetAllResourceTypeInfoResponseProto
+	(*GetApplicationReportRequestProto)(nil),       // 72: holdfast.hadoop.yarn.GetApplicationReportRequestProto
+	(*GetApplicationReportResponseProto)(nil),      // 73: holdfast.hadoop.yarn.GetApplicationReportResponseProto
+	(*SubmitApplicationRequestProto)(nil),          // 74: holdfast.hadoop.yarn.SubmitApplicationRequestProto
+	(*SubmitApplicationResponseProto)(nil),         // 75: holdfast.hadoop.yarn.SubmitApplicationResponseProto
+	(*KillApplicationRequestProto)(nil),            // 76: holdfast.hadoop.yarn.KillApplicationRequestProto
+	(*KillApplicationResponseProto)(nil),           // 77: holdfast.hadoop.yarn.KillApplicationResponseProto
+	(*GetClusterMetricsRequestProto)(nil),          // 78: holdfast.hadoop.yarn.GetClusterMetricsRequestProto
+	(*GetClusterMetricsResponseProto)(nil),         // 79: holdfast.hadoop.yarn.GetClusterMetricsResponseProto
+	(*GetApplicationsRequestProto)(nil),            // 80: holdfast.hadoop.yarn.GetApplicationsRequestProto
+	(*GetApplicationsResponseProto)(nil),           // 81: holdfast.hadoop.yarn.GetApplicationsResponseProto
+	(*GetClusterNodesRequestProto)(nil),            // 82: holdfast.hadoop.yarn.GetClusterNodesRequestProto
+	(*GetClusterNodesResponseProto)(nil),           // 83: holdfast.hadoop.yarn.GetClusterNodesResponseProto
+	(*NodeLabelProto)(nil),                         // 84: holdfast.hadoop.yarn.NodeLabelProto
+	(*GetClusterNodeLabelsRequestProto)(nil),       // 85: holdfast.hadoop.yarn.GetClusterNodeLabelsRequestProto
+	(*GetClusterNodeLabelsResponseProto)(nil),      // 86: holdfast.hadoop.yarn.GetClusterNodeLabelsResponseProto
+	(*GetQueueInfoRequestProto)(nil),               // 87: holdfast.hadoop.yarn.GetQueueInfoRequestProto
+	(*GetQueueInfoResponseProto)(nil),              // 88: holdfast.hadoop.yarn.GetQueueInfoResponseProto
+	(*StartContainerRequestProto)(nil),             // 89: holdfast.hadoop.yarn.StartContainerRequestProto
+	(*StartContainersRequestProto)(nil),            // 90: holdfast.hadoop.yarn.StartContainersRequestProto
+	(*ContainerExceptionMapProto)(nil),             // 91: holdfast.hadoop.yarn.ContainerExceptionMapProto
+	(*StartContainersResponseProto)(nil),           // 92: holdfast.hadoop.yarn.StartContainersResponseProto
+	(*StopContainersRequestProto)(nil),             // 93: holdfast.hadoop.yarn.StopContainersRequestProto
+	(*StopContainersResponseProto)(nil),            // 94: holdfast.hadoop.yarn.StopContainersResponseProto
+	(*GetContainerStatusesRequestProto)(nil),       // 95: holdfast.hadoop.yarn.GetContainerStatusesRequestProto
+	(*GetContainerStatusesResponseProto)(nil),      // 96: holdfast.hadoop.yarn.GetContainerStatusesResponseProto
 }
 var file_holdfast_hadoop_yarn_proto_depIdxs = []int32{
 	19,  // 0: holdfast.hadoop.yarn.SerializedExceptionProto.cause:type_name -> holdfast.hadoop.yarn.SerializedExceptionProto
@@ -7476,37 +7561,38 @@ var file_holdfast_hadoop_yarn_proto_depIdxs = []int32{
 	27,  // 109: holdfast.hadoop.yarn.AllocateResponseProto.containers_from_previous_attempts:type_name -> holdfast.hadoop.yarn.ContainerProto
 	20,  // 110: holdfast.hadoop.yarn.GetNewApplicationResponseProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
 	25,  // 111: holdfast.hadoop.yarn.GetNewApplicationResponseProto.maximumCapability:type_name -> holdfast.hadoop.yarn.ResourceProto
-	20,  // 112: holdfast.hadoop.yarn.GetApplicationReportRequestProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
-	31,  // 113: holdfast.hadoop.yarn.GetApplicationReportResponseProto.application_report:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
-	44,  // 114: holdfast.hadoop.yarn.SubmitApplicationRequestProto.application_submission_context:type_name -> holdfast.hadoop.yarn.ApplicationSubmissionContextProto
-	20,  // 115: holdfast.hadoop.yarn.KillApplicationRequestProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
-	47,  // 116: holdfast.hadoop.yarn.GetClusterMetricsResponseProto.cluster_metrics:type_name -> holdfast.hadoop.yarn.YarnClusterMetricsProto
-	4,   // 117: holdfast.hadoop.yarn.GetApplicationsRequestProto.application_states:type_name -> holdfast.hadoop.yarn.YarnApplicationStateProto
-	17,  // 118: holdfast.hadoop.yarn.GetApplicationsRequestProto.scope:type_name -> holdfast.hadoop.yarn.ApplicationsRequestScopeProto
-	31,  // 119: holdfast.hadoop.yarn.GetApplicationsResponseProto.applications:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
-	8,   // 120: holdfast.hadoop.yarn.GetClusterNodesRequestProto.nodeStates:type_name -> holdfast.hadoop.yarn.NodeStateProto
-	33,  // 121: holdfast.hadoop.yarn.GetClusterNodesResponseProto.nodeReports:type_name -> holdfast.hadoop.yarn.NodeReportProto
-	82,  // 122: holdfast.hadoop.yarn.GetClusterNodeLabelsResponseProto.nodeLabels:type_name -> holdfast.hadoop.yarn.NodeLabelProto
-	49,  // 123: holdfast.hadoop.yarn.GetQueueInfoResponseProto.queueInfo:type_name -> holdfast.hadoop.yarn.QueueInfoProto
-	52,  // 124: holdfast.hadoop.yarn.StartContainerRequestProto.container_launch_context:type_name -> holdfast.hadoop.yarn.ContainerLaunchContextProto
-	18,  // 125: holdfast.hadoop.yarn.StartContainerRequestProto.container_token:type_name -> holdfast.hadoop.yarn.TokenProto
-	87,  // 126: holdfast.hadoop.yarn.StartContainersRequestProto.start_container_request:type_name -> holdfast.hadoop.yarn.StartContainerRequestProto
-	22,  // 127: holdfast.hadoop.yarn.ContainerExceptionMapProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	19,  // 128: holdfast.hadoop.yarn.ContainerExceptionMapProto.exception:type_name -> holdfast.hadoop.yarn.SerializedExceptionProto
-	57,  // 129: holdfast.hadoop.yarn.StartContainersResponseProto.services_meta_data:type_name -> holdfast.hadoop.yarn.StringBytesMapProto
-	22,  // 130: holdfast.hadoop.yarn.StartContainersResponseProto.succeeded_requests:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	89,  // 131: holdfast.hadoop.yarn.StartContainersResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
-	22,  // 132: holdfast.hadoop.yarn.StopContainersRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	22,  // 133: holdfast.hadoop.yarn.StopContainersResponseProto.succeeded_requests:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	89,  // 134: holdfast.hadoop.yarn.StopContainersResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
-	22,  // 135: holdfast.hadoop.yarn.GetContainerStatusesRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
-	53,  // 136: holdfast.hadoop.yarn.GetContainerStatusesResponseProto.status:type_name -> holdfast.hadoop.yarn.ContainerStatusProto
-	89,  // 137: holdfast.hadoop.yarn.GetContainerStatusesResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
-	138, // [138:138] is the sub-list for method output_type
-	138, // [138:138] is the sub-list for method input_type
-	138, // [138:138] is the sub-list for extension type_name
-	138, // [138:138] is the sub-list for extension extendee
-	0,   // [0:138] is the sub-list for field type_name
+	24,  // 112: holdfast.hadoop.yarn.GetAllResourceTypeInfoResponseProto.resource_type_info:type_name -> holdfast.hadoop.yarn.ResourceTypeInfoProto
+	20,  // 113: holdfast.hadoop.yarn.GetApplicationReportRequestProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
+	31,  // 114: holdfast.hadoop.yarn.GetApplicationReportResponseProto.application_report:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
+	44,  // 115: holdfast.hadoop.yarn.SubmitApplicationRequestProto.application_submission_context:type_name -> holdfast.hadoop.yarn.ApplicationSubmissionContextProto
+	20,  // 116: holdfast.hadoop.yarn.KillApplicationRequestProto.application_id:type_name -> holdfast.hadoop.yarn.ApplicationIdProto
+	47,  // 117: holdfast.hadoop.yarn.GetClusterMetricsResponseProto.cluster_metrics:type_name -> holdfast.hadoop.yarn.YarnClusterMetricsProto
+	4,   // 118: holdfast.hadoop.yarn.GetApplicationsRequestProto.application_states:type_name -> holdfast.hadoop.yarn.YarnApplicationStateProto
+	17,  // 119: holdfast.hadoop.yarn.GetApplicationsRequestProto.scope:type_name -> holdfast.hadoop.yarn.ApplicationsRequestScopeProto
+	31,  // 120: holdfast.hadoop.yarn.GetApplicationsResponseProto.applications:type_name -> holdfast.hadoop.yarn.ApplicationReportProto
+	8,   // 121: holdfast.hadoop.yarn.GetClusterNodesRequestProto.nodeStates:type_name -> holdfast.hadoop.yarn.NodeStateProto
+	33,  // 122: holdfast.hadoop.yarn.GetClusterNodesResponseProto.nodeReports:type_name -> holdfast.hadoop.yarn.NodeReportProto
+	84,  // 123: holdfast.hadoop.yarn.GetClusterNodeLabelsResponseProto.nodeLabels:type_name -> holdfast.hadoop.yarn.NodeLabelProto
+	49,  // 124: holdfast.hadoop.yarn.GetQueueInfoResponseProto.queueInfo:type_name -> holdfast.hadoop.yarn.QueueInfoProto
+	52,  // 125: holdfast.hadoop.yarn.StartContainerRequestProto.container_launch_context:type_name -> holdfast.hadoop.yarn.ContainerLaunchContextProto
+	18,  // 126: holdfast.hadoop.yarn.StartContainerRequestProto.container_token:type_name -> holdfast.hadoop.yarn.TokenProto
+	89,  // 127: holdfast.hadoop.yarn.StartContainersRequestProto.start_container_request:type_name -> holdfast.hadoop.yarn.StartContainerRequestProto
+	22,  // 128: holdfast.hadoop.yarn.ContainerExceptionMapProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	19,  // 129: holdfast.hadoop.yarn.ContainerExceptionMapProto.exception:type_name -> holdfast.hadoop.yarn.SerializedExceptionProto
+	57,  // 130: holdfast.hadoop.yarn.StartContainersResponseProto.services_meta_data:type_name -> holdfast.hadoop.yarn.StringBytesMapProto
+	22,  // 131: holdfast.hadoop.yarn.StartContainersResponseProto.succeeded_requests:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	91,  // 132: holdfast.hadoop.yarn.StartContainersResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
+	22,  // 133: holdfast.hadoop.yarn.StopContainersRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	22,  // 134: holdfast.hadoop.yarn.StopContainersResponseProto.succeeded_requests:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	91,  // 135: holdfast.hadoop.yarn.StopContainersResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
+	22,  // 136: holdfast.hadoop.yarn.GetContainerStatusesRequestProto.container_id:type_name -> holdfast.hadoop.yarn.ContainerIdProto
+	53,  // 137: holdfast.hadoop.yarn.GetContainerStatusesResponseProto.status:type_name -> holdfast.hadoop.yarn.ContainerStatusProto
+	91,  // 138: holdfast.hadoop.yarn.GetContainerStatusesResponseProto.failed_requests:type_name -> holdfast.hadoop.yarn.ContainerExceptionMapProto
+	139, // [139:139] is the sub-list for method output_type
+	139, // [139:139] is the sub-list for method input_type
+	139, // [139:139] is the sub-list for extension type_name
+	139, // [139:139] is the sub-list for extension extendee
+	0,   // [0:139] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_hadoop_yarn_proto_init() }
@@ -7520,7 +7606,7 @@ func file_holdfast_hadoop_yarn_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_hadoop_yarn_proto_rawDesc), len(file_holdfast_hadoop_yarn_proto_rawDesc)),
 			NumEnums:      18,
-			NumMessages:   77,
+			NumMessages:   79,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
