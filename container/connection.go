@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"time"
 
 	"holdfast/container/master"
 	"holdfast/container/proctree"
@@ -124,7 +125,9 @@ func (a *agent) heartbeat() {
 	}
 	b := &proto.Heartbeat{Sequence: a.lease.Heartbeat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
-		a.attempt.reportProgress(b)
+		processes := a.box.Processes()
+		a.usage.report(b, time.Now(), processes)
+		a.attempt.reportProgress(b, processes)
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
 	b.AgentRssBytes += b.WarmRssBytes

@@ -4,17 +4,13 @@ import (
 	"runtime"
 	"time"
 
-	"holdfast/container/proctree"
 	"holdfast/internal/proc"
 	"holdfast/proto"
 )
 
-// reportProgress fills in a heartbeat what an attempt has done and used, and what it shares its
-// node with.
-func (a *attempt) reportProgress(h *proto.Heartbeat) {
-	processes := a.box.Processes()
-	cpu, bytes := proctree.Usage(processes...)
-	h.RssBytes, h.CpuMs, h.IoBytes = proctree.RSS(processes...), cpu.Milliseconds(), bytes
+// reportProgress fills in a heartbeat what an attempt has done, and how much has to wait where
+// its processes are.
+func (a *attempt) reportProgress(h *proto.Heartbeat, processes []int) {
 	made := a.made()
 	h.Step, h.ReportedSteps, h.OtherProgress = made.Step, made.Reports, a.otherProgress()
 	if made.Reports > 0 {

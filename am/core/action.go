@@ -21,6 +21,7 @@ type Ask struct {
 	Others   map[string]*proto.Amount // of other resource types; not to be changed
 	Avoid    []string                 // nodes on which it should not be
 	Apart    []string                 // containers with which it must not share a node
+	Near     []string                 // containers beside which it is wanted
 	Pause    time.Duration            // before the scheduler is asked
 }
 

@@ -28,3 +28,22 @@ func TestASpreadRoleIsKeptApart(t *testing.T) {
 		t.Errorf("asked for %+v, want it apart from %s", asks, ps["ps-1"])
 	}
 }
+
+// TestARequestNamesWhereOthersAre: those that share no node with the task, whichever role says
+// so, and those beside which it is wanted.
+func TestARequestNamesWhereOthersAre(t *testing.T) {
+	roles := psAndWorkers(1, 2)
+	roles[0].AntiAffinity, roles[1].Pack = []string{"worker"}, true
+	p := playWith(t, roles, 3, 0, core.Limits{})
+	p.step(core.Begin{})
+	at := func(name string) string { return p.named(name).Container }
+	lost, server, other := at("worker-0"), at("ps-0"), at("worker-1")
+	for _, a := range p.job.Step(p.now, core.ContainerEnded{Container: lost, Cause: core.CauseKilled, Diagnostics: "killed"}) {
+		if a, ok := a.(core.Ask); ok && (a.Task != "worker-0" || !slices.Equal(a.Apart, []string{server}) || !slices.Equal(a.Near, []string{other})) {
+			t.Errorf("asked for %+v, want it apart from %s and near %s", a, server, other)
+		} else if ok {
+			return
+		}
+	}
+	t.Error("nothing is asked for")
+}

@@ -37,7 +37,7 @@ func (j *Job) newRequest(t *task) Ask {
 	return Ask{
 		Request: fmt.Sprintf("%s/%d", t.name, j.requests), Task: t.name, Role: t.role.Name,
 		MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus, Others: t.role.Resources,
-		Avoid: j.avoid(), Apart: j.apart(t), Pause: j.pause(t),
+		Avoid: j.avoid(), Apart: j.apart(t), Near: j.near(t), Pause: j.pause(t),
 	}
 }
 

@@ -60,6 +60,7 @@ type Job struct {
 	noSparesUntil time.Time // none is asked for before
 
 	closing        map[string]closing // nodes that are taken out of service
+	roles          []*proto.RoleSpec
 	nodeTrouble    map[string][]time.Time
 	dirRemoved     time.Time // when a container's directory was removed last
 	pace           pace.Pace
@@ -96,6 +97,9 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 		closing:     map[string]closing{},
 	}
 	for i, t := range tasks {
+		if !slices.Contains(j.roles, t.Role) {
+			j.roles = append(j.roles, t.Role)
+		}
 		own := &task{name: t.Name, role: t.Role, index: t.Index, ordinal: i, port: t.Port,
 			run: attempt{number: -1}, memoryMB: t.Role.MemoryMb, dirty: true}
 		j.tasks = append(j.tasks, own)

@@ -33,7 +33,7 @@ func newStore() *status.Store {
 		StartedUnixMs: 1000, Generation: 2, Step: 400, StepsPerSecond: 2.5, CompleteStep: 350, CompleteStepAtUnixMs: now - 5_000_000,
 		Tasks: []*proto.TaskStatus{
 			{Task: "ps-0", Role: "ps", State: proto.TaskState_TASK_STATE_RUNNING, RssBytes: 1000},
-			{Task: "worker-0", Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING, CpuCores: 1.5, RssBytes: 300, Failures: 1, StepSeconds: 0.5, WorkShare: &share},
+			{Task: "worker-0", Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING, CpuCores: 1.5, RssBytes: 300, Failures: 1, SentBytesPerSecond: 5, ReceivedBytesPerSecond: 7, Gpus: 2, GpuPercent: 75, GpuMemoryBytes: 9, GpuMemoryLimitBytes: 10, StepSeconds: 0.5, WorkShare: &share},
 			{Task: "worker-1", Role: "worker", State: proto.TaskState_TASK_STATE_RESTARTING, CpuCores: 0.5, RssBytes: 400, Failures: 2, Straggler: &proto.Straggler{}},
 		},
 		Incidents: []*proto.Incident{
@@ -74,6 +74,10 @@ func TestScrape(t *testing.T) {
 		`holdfast_tasks{` + app + `,role="ps",state="restarting"} 0`,
 		`holdfast_task_failures{` + app + `,role="worker"} 3`,
 		`holdfast_cpu_cores{` + app + `,role="worker"} 2`,
+		`holdfast_network_sent_bytes_per_second{` + app + `,role="worker"} 5`,
+		`holdfast_network_received_bytes_per_second{` + app + `,role="worker"} 7`,
+		`holdfast_gpus_busy{` + app + `,role="worker"} 1.5`,
+		`holdfast_gpu_memory_bytes{` + app + `,role="worker"} 9`,
 		`holdfast_memory_bytes{` + app + `,role="worker"} 700`,
 		`holdfast_task_step_seconds{` + app + `,role="worker",task="worker-0"} 0.5`,
 		`holdfast_task_work_share{` + app + `,role="worker",task="worker-0"} 0.25`,

@@ -73,6 +73,14 @@ var traits = []trait{
 	{"where it is, processes wait for a CPU in %s of the time, and where the others are in %s", pressureOf((*proto.Pressure).GetCpu), percent, more},
 	{"where it is, processes wait for memory in %s of the time, and where the others are in %s", pressureOf((*proto.Pressure).GetMemory), percent, more},
 	{"where it is, processes wait for a disk in %s of the time, and where the others are in %s", pressureOf((*proto.Pressure).GetIo), percent, more},
+	{"its GPUs compute in %s of the time, and those of the others in %s", func(t *proto.TaskStatus) (float64, bool) { return t.GpuPercent / 100, t.HasGPUUse() },
+		percent, func(own, others float64) bool { return more(own, others) || more(others, own) }},
+	{"it sends and receives %s, and the others %s", func(t *proto.TaskStatus) (float64, bool) {
+		return t.SentBytesPerSecond + t.ReceivedBytesPerSecond, t.HasTraffic()
+	}, func(v float64) string { return fmt.Sprintf("%.1f MB/s", v/1e6) },
+		func(own, others float64) bool {
+			return max(own, others) > 1e6 && (own > 1.5*others || others > 1.5*own)
+		}},
 	{"the load of its node is %s for each CPU, and that of the others' nodes %s", pressureOf((*proto.Pressure).GetLoad),
 		func(v float64) string { return fmt.Sprintf("%.1f", v) },
 		func(own, others float64) bool { return own > 1 && own > 1.5*others }},

@@ -188,7 +188,9 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 		s.progress.use(t.Task, cpu, h.IoBytes)
 		s.progress.count(now, t.Task, h)
 		t.Pressure = h.Pressure
-		t.CpuCores = s.samples.AddUsage(now, t.Task, cpu, h.RssBytes)
+		t.CpuCores = s.samples.AddUsage(now, t.Task, h)
+		t.SentBytesPerSecond, t.ReceivedBytesPerSecond = h.GetSentBytesPerSecond(), h.GetReceivedBytesPerSecond()
+		t.GpuPercent, t.GpuMemoryBytes, t.GpuMemoryLimitBytes = h.GetGpu().GetPercent(), h.GetGpu().GetMemoryBytes(), h.GetGpu().GetMemoryLimitBytes()
 		t.MemoryPeakBytes = max(t.MemoryPeakBytes, h.RssBytes)
 		if h.Line != "" {
 			t.Line, t.LineAtUnixMs = h.Line, now.UnixMilli()-h.LineAgeMs
@@ -303,7 +305,8 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
 	if t.Parked {
 		s.State, s.Why = proto.TaskState_TASK_STATE_PARKED, "the others work without it"
-		s.RssBytes, s.CpuCores = 0, 0 // of an agent that may be gone
+		s.RssBytes, s.CpuCores, s.SentBytesPerSecond, s.ReceivedBytesPerSecond = 0, 0, 0, 0 // of an agent that may be gone
+		s.GpuPercent, s.GpuMemoryBytes, s.GpuMemoryLimitBytes = 0, 0, 0
 		if t.Cause != core.CauseUnknown {
 			s.Why += ": " + t.Cause.String()
 		}

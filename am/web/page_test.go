@@ -189,6 +189,27 @@ func TestStragglersStandOut(t *testing.T) {
 }
 
 // TestWhatATaskSaysLast: of one that runs, beside why it was lost before, and no longer than
+// TestNetworkAndGPUs: the table has columns of them where any task has some, and can be ordered
+// by them.
+func TestNetworkAndGPUs(t *testing.T) {
+	status := largeJob(2)
+	if text := get(t, web.Site{Status: fixed{status}}, "/"); strings.Contains(text, "Network</a>") || strings.Contains(text, "GPU</a>") {
+		t.Error("the table has columns of what no task has")
+	}
+	k := status.Tasks[1]
+	k.SentBytesPerSecond, k.ReceivedBytesPerSecond = 3000, 12<<20
+	k.Gpus, k.GpuPercent, k.GpuMemoryBytes, k.GpuMemoryLimitBytes = 2, 87.4, 60<<30, 160<<30
+	text := get(t, web.Site{Status: fixed{status}}, "/")
+	for _, want := range []string{`<th class="network"><a href="?sort=-network#tasks">Network</a>`, `<td class="net">↓12 MiB/s ↑2.9 KiB/s<td class="gpu">87%, 60 of 160 GiB<td>`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not have %q:\n%s", want, text)
+		}
+	}
+	if text := get(t, web.Site{Status: fixed{status}}, "/?sort=-gpu"); strings.Index(text, ">"+k.Task+"</a>") > strings.Index(text, ">"+status.Tasks[0].Task+"</a>") {
+		t.Error("the tasks are not ordered by their GPUs")
+	}
+}
+
 // there is room for.
 func TestWhatATaskSaysLast(t *testing.T) {
 	status := largeJob(2)

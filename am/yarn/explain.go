@@ -105,9 +105,14 @@ func why(a core.Ask, need int64, v clusterView) string {
 			queueName(v), queueUse(v, label), availableMB(v.headroom), inPartition(of), a.Role, r,
 			until("others in the queue end", need, queueMaxMB(v, label), "the queue may ever have: ask for less, or name another queue with --queue"))
 	}
+	closed := ""
 	if v.occupied != nil && len(able) > 0 {
+		before := len(able)
 		if able = slices.DeleteFunc(able, func(n hadoop.Node) bool { return v.occupied(a, n.ID.Host) }); len(able) == 0 {
-			return fmt.Sprintf("each node%s has a task of %s already, whose tasks are to be on different ones (--%s-spread); it goes on when another node can take it", of, a.Role, a.Role)
+			return fmt.Sprintf("each node%s has a task already with which one of %s may share none (%s); it goes on when another node can take it", of, a.Role, v.place.rules(a.Role))
+		}
+		if len(able) < before {
+			closed = fmt.Sprintf(", of those that it may be on (%s)", v.place.rules(a.Role))
 		}
 	}
 	if len(able) == 0 {
@@ -117,11 +122,11 @@ func why(a core.Ask, need int64, v clusterView) string {
 	if !free {
 		event := until("other containers end", need, v.mostMB(able), "the nodes that could serve it have together: ask for less, or have nodes added")
 		if name, most := scarce(r, able, hadoop.Node.Free); name != "" {
-			return fmt.Sprintf("no node%s has %s of %s free now for %s; the most is %s; %s", of, r.Others[name], name, a.Role, most, event)
+			return fmt.Sprintf("no node%s has %s of %s free now for %s%s; the most is %s; %s", of, r.Others[name], name, a.Role, closed, most, event)
 		}
 		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
-		return fmt.Sprintf("no node%s has %s free now for %s; the most is %s on %s; %s",
-			of, r, a.Role, availableMB(most.Free()), most.ID.Host, event)
+		return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s on %s; %s",
+			of, r, a.Role, closed, availableMB(most.Free()), most.ID.Host, event)
 	}
 	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
 		return "nodes where tasks of this job failed are avoided for the moment"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -30,13 +31,54 @@ func (p placement) label(role string) string {
 	return p.spec.NodeLabel
 }
 
-// spread returns the role itself if it is spread, so that no two of its containers are on
-// one node; else it returns "".
-func (p placement) spread(role string) string {
-	if p.spec != nil && slices.ContainsFunc(p.spec.Roles, func(r *proto.RoleSpec) bool { return r.Name == role && r.Spread }) {
+// role returns a role of the job; nil if there is none of that name.
+func (p placement) role(name string) *proto.RoleSpec {
+	i := slices.IndexFunc(p.spec.GetRoles(), func(r *proto.RoleSpec) bool { return r.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return p.spec.Roles[i]
+}
+
+// ruled returns the role itself if a rule says where its containers are with respect to
+// others; else it returns "".
+func (p placement) ruled(role string) string {
+	if p.packs(role) || p.separates(role) {
 		return role
 	}
 	return ""
+}
+
+// apart reports whether containers of two roles, or two of one, must not share a node.
+func (p placement) apart(role, other string) bool {
+	r, o := p.role(role), p.role(other)
+	return r != nil && o != nil && r.Apart(o)
+}
+
+// spreads reports whether no two containers of the role may share a node.
+func (p placement) spreads(role string) bool { return p.apart(role, role) }
+
+// packs reports whether the role's containers are wanted on one node.
+func (p placement) packs(role string) bool { return p.role(role).GetPack() }
+
+// separates reports whether a rule keeps the role's containers off nodes.
+func (p placement) separates(role string) bool {
+	return slices.ContainsFunc(p.spec.GetRoles(), func(o *proto.RoleSpec) bool { return p.apart(role, o.Name) })
+}
+
+// rules names the options that keep a role's containers off nodes.
+func (p placement) rules(role string) string {
+	var list []string
+	for _, o := range p.spec.GetRoles() {
+		switch {
+		case !p.apart(role, o.Name):
+		case o.Name == role:
+			list = append(list, "--"+role+"-spread")
+		default:
+			list = append(list, "not with "+o.Name+": --ROLE-anti-affinity")
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // banned returns the hosts on which no task may be.

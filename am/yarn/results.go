@@ -114,6 +114,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		s.allocatedAt, s.asksChangedAt = now, now
 		h.role = ask.Role
 		d.events.Put(core.Allocated{Request: ask.Request, Container: h.name, Node: c.Node.Host})
+		d.notePacked(ask, c.Node.Host)
 	}
 	s.table.answered()
 	d.containersChanged(a.Changed)

@@ -15,6 +15,7 @@ type state struct {
 	held      map[string]*held // by container
 	byID      map[hadoop.ContainerID]*held
 	toRelease []hadoop.ContainerID // with the next heartbeat
+	packed    map[string]string    // where the containers of roles that are packed were last, by role
 	broken    bool
 
 	allocatedAt        time.Time         // when an ask was last answered, or the first one came
@@ -56,7 +57,7 @@ type held struct {
 }
 
 func newState() *state {
-	s := &state{table: newTable(), held: map[string]*held{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]bool{}, unhealthy: map[string]string{}}
+	s := &state{table: newTable(), held: map[string]*held{}, packed: map[string]string{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]bool{}, unhealthy: map[string]string{}}
 	s.table.hostOf = func(container string) string {
 		if h := s.held[container]; h != nil {
 			return h.container.Node.Host

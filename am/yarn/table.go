@@ -1,7 +1,6 @@
 package yarn
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -25,6 +24,7 @@ type table struct {
 	// known which.
 	isolate bool
 	place   placement
+	soft    bool                          // no container has come for long (changes)
 	hostOf  func(container string) string // of a container of the job; empty: it has ended
 }
 
@@ -34,7 +34,8 @@ type group struct {
 	priority int32
 	resource hadoop.Resource
 	label    string
-	role     string // that is spread: each node gets one of its containers; empty: none is
+	role     string          // whose containers are placed by a rule; empty: none is
+	claimed  map[string]bool // the nodes that it was told to use; nil: any (plan.go)
 	pending  []core.Ask
 	known    map[string]bool // places for which the scheduler may hold a number
 	dirty    bool            // the scheduler must be told
@@ -51,7 +52,7 @@ func resourceOf(a core.Ask) hadoop.Resource {
 
 // add adds an ask.
 func (t *table) add(a core.Ask) {
-	r, label, role := resourceOf(a), t.place.label(a.Role), t.place.spread(a.Role)
+	r, label, role := resourceOf(a), t.place.label(a.Role), t.place.ruled(a.Role)
 	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource.Equal(r) && g.label == label && g.role == role })
 	if i < 0 {
 		i = len(t.groups)
@@ -121,8 +122,9 @@ type change struct {
 	avoid, allow []string
 }
 
-// changes returns what the scheduler must be told, which counts as sent. soft says that
-// nodes are not avoided any longer, since no others were found for too long.
+// changes returns what the scheduler must be told, which counts as sent. soft says that no
+// container has come for too long: nodes are not avoided any longer, and roles not kept
+// together.
 func (t *table) changes(soft bool) change {
 	var c change
 	avoid := t.toAvoid()
@@ -152,6 +154,13 @@ func (t *table) changes(soft bool) change {
 		}
 	}
 	t.avoided = avoid
+	if t.soft != soft {
+		t.soft = soft
+		for _, g := range t.groups {
+			g.dirty = g.dirty || t.place.packs(g.role) && len(g.pending) > 0
+		}
+	}
+	t.claim()
 	for _, g := range t.groups {
 		if !g.changed() {
 			continue
@@ -159,7 +168,8 @@ func (t *table) changes(soft bool) change {
 		if t.isolate && len(c.requests) > 0 {
 			break
 		}
-		want, named := t.counts(g)
+		p := t.plan(g)
+		want := p.counts
 		for place := range g.known {
 			if _, ok := want[place]; !ok {
 				want[place] = 0
@@ -175,7 +185,7 @@ func (t *table) changes(soft bool) change {
 		}
 		slices.Sort(places) // "*" before names
 		for _, place := range places {
-			c.requests = append(c.requests, hadoop.Request{Priority: g.priority, Place: place, Resource: g.resource, Label: g.label, Count: want[place], Strict: g.role != "" && !named[place]})
+			c.requests = append(c.requests, hadoop.Request{Priority: g.priority, Place: place, Resource: g.resource, Label: g.label, Count: want[place], Strict: p.strict && !p.hosts[place]})
 		}
 		g.dirty, g.sending = false, true
 	}
@@ -202,113 +212,6 @@ func (t *table) toAvoid() map[string]bool {
 		}
 	}
 	return avoid
-}
-
-// counts returns the number of containers to ask for at each place, and which of the places
-// are nodes.
-func (t *table) counts(g *group) (w map[string]int32, hosts map[string]bool) {
-	n := int32(len(g.pending))
-	w, hosts = map[string]int32{hadoop.Anywhere: n}, map[string]bool{}
-	if n == 0 {
-		return w, hosts
-	}
-	named := t.named(g)
-	shares := t.spread(g, named)
-	for i, node := range named {
-		if shares[i] > 0 {
-			hosts[node.ID.Host] = true
-			w[node.ID.Host] += shares[i]
-			w[node.Rack] = min(n, w[node.Rack]+shares[i])
-		}
-	}
-	return w, hosts
-}
-
-// named returns the nodes that the requests for a group name. Those of partitions that it
-// may only borrow from are not among them.
-func (t *table) named(g *group) []hadoop.Node {
-	var list []hadoop.Node
-	for _, n := range t.nodes {
-		if n.Running() && n.Rack != "" && n.Label == t.place.partition(g.label) && g.resource.Fits(n.Capability) && !t.avoided[n.ID.Host] {
-			list = append(list, n)
-		}
-	}
-	if g.role != "" {
-		list = slices.DeleteFunc(list, func(n hadoop.Node) bool {
-			return !slices.ContainsFunc(g.pending, func(a core.Ask) bool { return !t.occupied(a, n.ID.Host) })
-		})
-	}
-	if most := max(maxNamed, 2*len(g.pending)); len(list) > maxNamed && (g.role == "" || len(list) > most) {
-		// Those with the most room are the likeliest.
-		slices.SortStableFunc(list, func(a, b hadoop.Node) int { return int(b.Free().MemoryMB - a.Free().MemoryMB) })
-		if g.role == "" {
-			most = maxNamed
-		}
-		list = list[:most]
-	}
-	return list
-}
-
-// spread spreads a group's number over nodes: an even share for each, rounded up, and no
-// more than there is room for where that is known. To name every node with the whole number
-// would put all containers on the first that has room. Where no node has room, none is
-// named: the FairScheduler makes room only on the first node that is named
-// (FSAppAttempt.getStarvedResourceRequests), or nowhere.
-func (t *table) spread(g *group, named []hadoop.Node) []int32 {
-	n, m := int32(len(g.pending)), int32(len(named))
-	shares := make([]int32, m)
-	if g.role != "" { // the scheduler gives it no other nodes: changes
-		room := int32(0)
-		for i, node := range named {
-			if shares[i] = 1; t.roomKnown {
-				shares[i] = min(1, fit(g.resource, node.Free()))
-			}
-			room += shares[i]
-		}
-		for i := range shares { // where there is too little, the scheduler reserves what comes free
-			shares[i] = max(shares[i], int32(cmp.Compare(n, room)))
-		}
-		return shares
-	}
-	if m == 0 {
-		return shares
-	}
-	even := (n + m - 1) / m
-	if t.roomKnown && !slices.ContainsFunc(named, func(n hadoop.Node) bool { return fit(g.resource, n.Free()) > 0 }) {
-		return shares
-	}
-	if t.roomKnown {
-		for each := even; each <= n; each++ {
-			var sum int32
-			for i, node := range named {
-				shares[i] = min(each, fit(g.resource, node.Free()))
-				sum += shares[i]
-			}
-			if sum >= n {
-				return shares
-			}
-		}
-	}
-	for i := range shares {
-		shares[i] = even
-	}
-	return shares
-}
-
-// fit returns how many containers fit into a node's free resources.
-func fit(r, free hadoop.Resource) int32 {
-	n := int64(1 << 20)
-	if r.MemoryMB > 0 {
-		n = min(n, free.MemoryMB/r.MemoryMB)
-	}
-	if r.GPUs > 0 {
-		n = min(n, int64(free.GPUs/r.GPUs))
-	}
-	for name, a := range r.Others {
-		n = min(n, free.Others[name].Times(a))
-	}
-	// vcores do not count with the default resource calculator.
-	return int32(max(n, 0))
 }
 
 // occupied reports whether a node has a container with which the one for an ask must not
@@ -351,15 +254,16 @@ func (t *table) allocated(priority int32, host, container string) (core.Ask, boo
 	}
 	a := g.pending[k]
 	g.pending = slices.Delete(g.pending, k, k+1)
-	if g.role != "" {
-		for _, other := range t.groups { // tasks of one role may differ in memory
-			if other.role == g.role {
-				for i := range other.pending {
-					other.pending[i].Apart = append(slices.Clone(other.pending[i].Apart), container)
-				}
-				other.dirty = other.dirty || len(other.pending) > 0
+	for _, other := range t.groups {
+		apart, near := t.place.apart(a.Role, other.role), t.place.packs(other.role) && other.role == a.Role
+		for i := range other.pending {
+			if o := &other.pending[i]; apart {
+				o.Apart = append(slices.Clone(o.Apart), container)
+			} else if near {
+				o.Near = append(slices.Clone(o.Near), container)
 			}
 		}
+		other.dirty = other.dirty || (apart || near) && len(other.pending) > 0
 	}
 	return a, true
 }

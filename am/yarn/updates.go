@@ -1,7 +1,10 @@
 package yarn
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -80,4 +83,40 @@ func (d *Driver) containersChanged(list []hadoop.Container) {
 		h.released, h.endReported = true, true
 		d.s.releaseAtRM(h)
 	}
+}
+
+// notePacked tells, once all containers of a role that is packed have come, on which nodes they
+// are if these are several, and that was not told. ask is the last one that was answered.
+func (d *Driver) notePacked(ask core.Ask, host string) {
+	s := d.s
+	if !s.table.place.packs(ask.Role) || slices.ContainsFunc(s.table.pending(), func(a core.Ask) bool { return a.Role == ask.Role }) {
+		return
+	}
+	on := map[string]int{host: 1}
+	for _, c := range ask.Near {
+		if h := s.held[c]; h != nil && !h.released {
+			on[h.container.Node.Host]++
+		}
+	}
+	racks := map[string]bool{}
+	var parts []string
+	for _, host := range slices.Sorted(maps.Keys(on)) {
+		parts = append(parts, fmt.Sprintf("%d on %s", on[host], host))
+		if i := slices.IndexFunc(s.table.nodes, func(n hadoop.Node) bool { return n.ID.Host == host }); i >= 0 {
+			racks[s.table.nodes[i].Rack] = true
+		}
+	}
+	where := strings.Join(parts, ", ")
+	if s.packed[ask.Role] == where {
+		return
+	}
+	s.packed[ask.Role] = where
+	if len(on) == 1 {
+		return
+	}
+	of := "in one rack"
+	if len(racks) != 1 {
+		of = fmt.Sprintf("in %d racks", len(racks))
+	}
+	d.events.Put(core.Noted{Text: fmt.Sprintf("the tasks of %s are on %d nodes, %s, as none had room for all (--%s-pack): %s", ask.Role, len(on), of, ask.Role, where)})
 }

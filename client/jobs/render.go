@@ -78,7 +78,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 		t := terminal.NewTable("TASK", "STATE", "ATTEMPT", "STEP", "EACH", "NODE", "MEMORY", "NOTE")
 		t.Flexible = []string{"NODE", "NOTE"}
 		for _, k := range shown {
-			t.Add(k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), dash(k.StepTime()), dash(k.Node), memory(k.RssBytes), note(s, k))
+			t.Add(k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), dash(k.StepTime()), dash(k.Node), memoryOf(k), note(s, k))
 		}
 		if err := t.Write(b, width); err != nil {
 			return err
@@ -420,12 +420,33 @@ func cpu(k *proto.TaskStatus) string {
 	return text
 }
 
+// traffic returns what a task receives and sends a second: 12 MiB/3 KiB.
+func traffic(k *proto.TaskStatus) string {
+	if !k.HasTraffic() {
+		return "-"
+	}
+	return humanize.IBytes(uint64(k.ReceivedBytesPerSecond)) + "/" + humanize.IBytes(uint64(k.SentBytesPerSecond))
+}
+
+// gpus returns what the GPUs of a task do, and how much of their memory is in use.
+func gpus(k *proto.TaskStatus) string {
+	if !k.HasGPUUse() {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%% %s", k.GpuPercent, part(k.GpuMemoryBytes, k.GpuMemoryLimitBytes))
+}
+
 // memoryOf returns the memory that a task uses, and how much its container has.
 func memoryOf(k *proto.TaskStatus) string {
-	if k.RssBytes == 0 || k.MemoryLimitBytes == 0 {
-		return memory(k.RssBytes)
+	return part(k.RssBytes, k.MemoryLimitBytes)
+}
+
+// part returns how much is used of how much, in bytes.
+func part(n, of int64) string {
+	if n == 0 || of == 0 {
+		return memory(n)
 	}
-	used, limit := memory(k.RssBytes), memory(k.MemoryLimitBytes)
+	used, limit := memory(n), memory(of)
 	unit := limit[strings.LastIndexByte(limit, ' '):]
 	return strings.TrimSuffix(used, unit) + "/" + limit
 }

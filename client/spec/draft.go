@@ -104,6 +104,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	if spec.AmMemoryMb != 0 && spec.AmMemoryMb < leastMasterMB {
 		wrong = append(wrong, client.Usagef("--am-memory is %dm, in which no application master can work: write %dm or more", spec.AmMemoryMb, leastMasterMB))
 	}
+	wrong = append(wrong, checkPlacement(spec)...)
 	wrong = append(wrong, checkSpares(spec)...)
 	wrong = append(wrong, checkEnv(spec.Env)...)
 	wrong = append(wrong, checkImages(spec)...)
@@ -150,6 +151,25 @@ func checkRole(r *proto.RoleSpec, local bool) []error {
 	}
 	if r.MemoryMaxMb != 0 && r.MemoryMaxMb < r.MemoryMb {
 		wrong = append(wrong, client.Usagef("the memory of the role %s is %d MB and may grow to %d MB: that is less", r.Name, r.MemoryMb, r.MemoryMaxMb))
+	}
+	return wrong
+}
+
+// checkPlacement checks where roles are to be with respect to each other.
+func checkPlacement(spec *proto.JobSpec) []error {
+	var wrong []error
+	for _, r := range spec.Roles {
+		if r.Pack && r.Spread {
+			wrong = append(wrong, client.Usagef("the tasks of the role %s are to be on one node (--%[1]s-pack) and on different ones (--%[1]s-spread): leave one of them out", r.Name))
+		}
+		for _, other := range r.AntiAffinity {
+			switch {
+			case other == r.Name:
+				wrong = append(wrong, client.Usagef("--%s-anti-affinity names the role itself: write --%[1]s-spread to have its tasks on different nodes", r.Name))
+			case !slices.ContainsFunc(spec.Roles, func(o *proto.RoleSpec) bool { return o.Name == other }):
+				wrong = append(wrong, client.Usagef("--%s-anti-affinity names %s, and the job has no such role", r.Name, other))
+			}
+		}
 	}
 	return wrong
 }

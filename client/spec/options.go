@@ -272,6 +272,14 @@ var roleOptions = []option[proto.RoleSpec]{
 		doc:  "no two tasks of the role are on one node, so that no node takes several with it: [clusters.md](clusters.md#nodes)",
 		kind: func(r *proto.RoleSpec) kind { return boolean(&r.Spread) },
 	}, {
+		name: "pack", group: groupRoles, clusterOnly: true, help: "put a role's tasks on one node, or else one rack",
+		doc:  "the role's tasks go to one node, or else one rack, if there is room, as for NCCL: [clusters.md](clusters.md#nodes)",
+		kind: func(r *proto.RoleSpec) kind { return boolean(&r.Pack) },
+	}, {
+		name: "anti-affinity", group: groupRoles, clusterOnly: true, help: "roles with whose tasks its own share no node",
+		doc:  "no task of the role is on a node with a task of these roles: [clusters.md](clusters.md#nodes)",
+		kind: func(r *proto.RoleSpec) kind { return words(&r.AntiAffinity, "ROLE,...", nothing, nil) },
+	}, {
 		name: "processes", group: groupRoles, help: "processes of a task (pytorch: default one a GPU)",
 		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch`, `horovod` and `xgboost` one for each GPU, else 1",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Processes, 0, maxCount) },

@@ -33,8 +33,8 @@ framework: tensorflow
 roles:
   reader: {count: 2, command: [python, "a b.py", "x: y\n# z", "{index}"]}
   evaluator: {count: 1, finish: 1m}
-  worker: {count: {min: 2, max: 4, multiple: 2}, node-label: cpu, spread: true, image: me/worker, web: /lab, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, resource: {yarn.io/fpga: 1, example.com/disk: 100G}, command: [sh, -c, "\nfor s in 1; do\n\td=$s\n\techo '{a: '$s'}' > $d || exit 1\n\trm x\ndone"]}
-  ps: 1
+  worker: {count: {min: 2, max: 4, multiple: 2}, node-label: cpu, spread: true, anti-affinity: [ps], image: me/worker, web: /lab, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, resource: {yarn.io/fpga: 1, example.com/disk: 100G}, command: [sh, -c, "\nfor s in 1; do\n\td=$s\n\techo '{a: '$s'}' > $d || exit 1\n\trm x\ndone"]}
+  ps: {count: 1, pack: true}
 command: [sh, -c, "echo '{task}'; exit 0"]
 env: {A: "3", B: "", C: "true", D: "x=y", E: "one\n  two: 2\n\tthree"}
 checkpoints: {./logs: "file:///ck", /state: {uri: "hdfs:///user/me/state", format: plain, marker: _SUCCESS}, /more: {uri: "hdfs:///user/me/more", format: plain, quiet: 90s, share: true}}
@@ -107,6 +107,7 @@ notify: https://hooks/in?token=x
 	worker := role(t, printed, "worker")
 	pb.Merge(worker, role(t, printed, "evaluator"))  // which alone has finish
 	pb.Merge(worker, role(t, printed, "lighthouse")) // which alone coordinates
+	pb.Merge(worker, role(t, printed, "ps"))         // which alone is packed
 	for _, r := range printed.Roles {
 		if r.SavesTogether {
 			pb.Merge(worker, r)

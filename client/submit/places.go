@@ -123,18 +123,38 @@ func (p places) checkNodes(spec *proto.JobSpec) error {
 			return fmt.Errorf("--avoid-node names %s, and the ResourceManager knows no such node: name nodes as it does (yarn node -list -all), as in %s", host, strings.Join(known, ", "))
 		}
 	}
-	for _, r := range spec.Roles {
-		there := 0
-		for _, n := range p.nodes {
-			if p.takes(n, cmp.Or(r.NodeLabel, spec.NodeLabel)) {
-				there++
-			}
-		}
+	for i, r := range spec.Roles {
+		there := p.nodesFor(spec, r)
 		if need := int(cmp.Or(r.Min, r.Count)); r.Spread && there > 0 && need > there {
 			return fmt.Errorf("the %d tasks of the role %s are to be on different nodes (--%s-spread), and the job may use %d: leave it out, or ask for fewer tasks", need, r.Name, r.Name, there)
 		}
+		for _, o := range spec.Roles[:i] {
+			if need := nodesNeeded(r) + nodesNeeded(o); r.Apart(o) && cmp.Or(r.NodeLabel, spec.NodeLabel) == cmp.Or(o.NodeLabel, spec.NodeLabel) && there > 0 && need > there {
+				return fmt.Errorf("the roles %s and %s are to share no node (--ROLE-anti-affinity), for which they need %d, and the job may use %d: leave it out", o.Name, r.Name, need, there)
+			}
+		}
 	}
 	return nil
+}
+
+// nodesFor returns how many nodes take tasks of a role.
+func (p places) nodesFor(spec *proto.JobSpec, r *proto.RoleSpec) int {
+	there := 0
+	for _, n := range p.nodes {
+		if p.takes(n, cmp.Or(r.NodeLabel, spec.NodeLabel)) {
+			there++
+		}
+	}
+	return there
+}
+
+// nodesNeeded returns on how many nodes a role is at least.
+func nodesNeeded(r *proto.RoleSpec) int {
+	need := int(cmp.Or(r.Min, r.Count))
+	if r.Spread {
+		return need
+	}
+	return min(need, 1)
 }
 
 // usable says which node labels the queue may use.

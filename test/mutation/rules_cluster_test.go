@@ -13,8 +13,29 @@ func TestLongEachRuleOfTheClusterHasATestThatFailsWithoutIt(t *testing.T) {
 // what the command line and the page say is true.
 var clusterRules = []rule{
 	{
-		promise: "no more containers are asked of a node than it has of any resource",
+		promise: "roles that must share no node do not take each other's nodes while both wait",
 		file:    "am/yarn/table.go",
+		old:     `	t.claim()`,
+		new:     `	// t.claim()`,
+		pkg:     "am/yarn", test: "TestTableKeepsRolesApart",
+	},
+	{
+		promise: "no task is asked for on a node with one that it must not share it with",
+		file:    "am/yarn/plan.go",
+		old:     `closed[host] = n == len(g.pending)`,
+		new:     `closed[host] = false && n == 0`,
+		pkg:     "am/yarn", test: "TestTableKeepsRolesApart",
+	},
+	{
+		promise: "while there is room for all on a node, a role that is packed gets no other",
+		file:    "am/yarn/plan.go",
+		old:     `p.strict = p.strict || together && !t.soft`,
+		new:     `_ = together`,
+		pkg:     "am/yarn", test: "TestTablePacksARole",
+	},
+	{
+		promise: "no more containers are asked of a node than it has of any resource",
+		file:    "am/yarn/plan.go",
 		old:     `n = min(n, free.Others[name].Times(a))`,
 		new:     `_, _ = name, a`,
 		pkg:     "am/yarn", test: "TestTableCountsOtherResources",

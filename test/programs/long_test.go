@@ -15,6 +15,7 @@ func TestLongTensorFlowVersions(t *testing.T) { runAll(t, "tensorflow-versions")
 func TestLongTorchPrograms(t *testing.T)      { runAll(t, "torch") }
 func TestLongBoostingPrograms(t *testing.T)   { runAll(t, "boosting") }
 func TestLongJAXPrograms(t *testing.T)        { runAll(t, "jax") }
+func TestLongMXNetPrograms(t *testing.T)      { runAll(t, "mxnet") }
 func TestLongRayPrograms(t *testing.T)        { runAll(t, "ray") }
 func TestLongTorchFTPrograms(t *testing.T)    { runAll(t, "torchft") }
 func TestLongHorovodPrograms(t *testing.T)    { runAll(t, "horovod") }

@@ -50,6 +50,7 @@ var Families = map[string][]Program{
 	"boosting":            boostingPrograms,
 	"horovod":             horovodPrograms,
 	"jax":                 jaxPrograms,
+	"mxnet":               mxnetPrograms,
 	"ray":                 rayPrograms,
 	"tensorflow-versions": tensorflowVersions,
 	"tensorflow":          tensorflowPrograms,

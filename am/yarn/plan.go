@@ -1,0 +1,313 @@
+package yarn
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	hadoop "holdfast/internal/hadoop/yarn"
+)
+
+// plan is where the containers of a group are asked for.
+type plan struct {
+	counts map[string]int32 // by place
+	hosts  map[string]bool  // the places that are nodes
+	strict bool             // containers on other nodes are of no use
+}
+
+// plan returns where to ask for a group's containers.
+func (t *table) plan(g *group) plan {
+	n := int32(len(g.pending))
+	p := plan{counts: map[string]int32{hadoop.Anywhere: n}, hosts: map[string]bool{}, strict: t.place.separates(g.role)}
+	if n == 0 {
+		return p
+	}
+	nodes := t.named(g)
+	var shares []int32
+	switch {
+	case t.place.packs(g.role):
+		var together bool
+		shares, together = t.pack(g, nodes)
+		p.strict = p.strict || together && !t.soft
+	case t.place.spreads(g.role):
+		shares = t.spread(g, nodes)
+	default:
+		shares = t.share(g, nodes, p.strict)
+	}
+	for i, node := range nodes {
+		if shares[i] > 0 {
+			p.hosts[node.ID.Host] = true
+			p.counts[node.ID.Host] += shares[i]
+			p.counts[node.Rack] = min(n, p.counts[node.Rack]+shares[i])
+		}
+	}
+	return p
+}
+
+// named returns the nodes that the requests for a group name.
+func (t *table) named(g *group) []hadoop.Node {
+	list := t.usable(g)
+	if g.claimed != nil {
+		list = slices.DeleteFunc(list, func(n hadoop.Node) bool { return !g.claimed[n.ID.Host] })
+	}
+	if most := max(maxNamed, 2*len(g.pending)); len(list) > maxNamed && (g.role == "" || len(list) > most) {
+		// Those with the most room are the likeliest.
+		slices.SortStableFunc(list, func(a, b hadoop.Node) int { return int(b.Free().MemoryMB - a.Free().MemoryMB) })
+		if g.role == "" {
+			most = maxNamed
+		}
+		list = list[:most]
+	}
+	return list
+}
+
+// usable returns the nodes that can take some container of a group. Those of partitions that
+// it may only borrow from are not among them.
+func (t *table) usable(g *group) []hadoop.Node {
+	var list []hadoop.Node
+	closed := t.closedTo(g)
+	for _, n := range t.nodes {
+		if n.Running() && n.Rack != "" && n.Label == t.place.partition(g.label) && g.resource.Fits(n.Capability) && !t.avoided[n.ID.Host] && !closed[n.ID.Host] {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// closedTo returns the nodes that have containers with which no container of a group may
+// share them.
+func (t *table) closedTo(g *group) map[string]bool {
+	if g.role == "" || t.hostOf == nil {
+		return nil
+	}
+	asks := map[string]int{} // for how many asks a node is closed
+	for _, a := range g.pending {
+		hosts := map[string]bool{}
+		for _, c := range a.Apart {
+			hosts[t.hostOf(c)] = true
+		}
+		for host := range hosts {
+			asks[host]++
+		}
+	}
+	closed := map[string]bool{}
+	for host, n := range asks {
+		closed[host] = n == len(g.pending)
+	}
+	return closed
+}
+
+// room returns how many containers of a group a node has room for now, or in all where that is
+// not known.
+func (t *table) room(g *group, n hadoop.Node) int32 {
+	if t.roomKnown {
+		return fit(g.resource, n.Free())
+	}
+	return fit(g.resource, n.Capability)
+}
+
+// spread names each node for one container. Where there is room on too few, the scheduler
+// reserves what comes free on any.
+func (t *table) spread(g *group, named []hadoop.Node) []int32 {
+	shares := make([]int32, len(named))
+	room := int32(0)
+	for i, node := range named {
+		shares[i] = min(1, t.room(g, node))
+		room += shares[i]
+	}
+	for i := range shares {
+		shares[i] = max(shares[i], int32(cmp.Compare(len(g.pending), int(room))))
+	}
+	return shares
+}
+
+// pack puts a group's number on one node that has room for all, or else on as few nodes of one
+// rack as have room, or else on as few of all: where the role has containers already, on those
+// nodes first. Where there is not as much room anywhere, it returns an even share for each node
+// that gets nothing, and false.
+func (t *table) pack(g *group, named []hadoop.Node) (shares []int32, together bool) {
+	shares = make([]int32, len(named))
+	n := int32(len(g.pending))
+	own := map[string]int{} // containers of the role, by node and by rack
+	for _, c := range g.pending[0].Near {
+		if t.hostOf != nil {
+			own[t.hostOf(c)]++
+		}
+	}
+	delete(own, "")
+	begun := len(own) > 0
+	inRack := map[string]int32{}
+	for _, node := range named {
+		own[node.Rack] += own[node.ID.Host]
+		inRack[node.Rack] += t.room(g, node)
+	}
+	// Nodes in the order in which they are filled.
+	order := make([]int, len(named))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := named[a], named[b]
+		return cmp.Or(cmp.Compare(own[y.ID.Host], own[x.ID.Host]), cmp.Compare(t.room(g, y), t.room(g, x)))
+	})
+	fill := func(in func(hadoop.Node) bool) {
+		left := n
+		for _, i := range order {
+			if in(named[i]) {
+				shares[i] = min(left, t.room(g, named[i]))
+				left -= shares[i]
+			}
+		}
+		together = left == 0
+	}
+	for _, i := range order {
+		if node := named[i]; t.room(g, node) >= n && (!begun || own[node.ID.Host] > 0) {
+			fill(func(o hadoop.Node) bool { return o.ID == node.ID })
+			return shares, together
+		}
+	}
+	racks := slices.SortedFunc(maps.Keys(inRack), func(a, b string) int {
+		return cmp.Or(cmp.Compare(own[b], own[a]), cmp.Compare(inRack[b], inRack[a]), cmp.Compare(a, b))
+	})
+	for _, rack := range racks {
+		if inRack[rack] >= n {
+			fill(func(o hadoop.Node) bool { return o.Rack == rack })
+			return shares, together
+		}
+	}
+	if fill(func(hadoop.Node) bool { return true }); !together {
+		for i := range shares {
+			shares[i] = max(shares[i], (n+int32(len(named))-1)/int32(len(named)))
+		}
+	}
+	return shares, together
+}
+
+// claim divides the nodes between groups whose roles must not share one, so that none takes
+// them all: each gets as many as it needs, and what is left goes round.
+func (t *table) claim() {
+	var groups []*group
+	for _, g := range t.groups {
+		if len(g.pending) > 0 && slices.ContainsFunc(t.groups, func(o *group) bool { return len(o.pending) > 0 && t.part(g, o) }) {
+			groups = append(groups, g)
+		} else if g.claimed != nil {
+			g.claimed, g.dirty = nil, true
+		}
+	}
+	if len(groups) == 0 {
+		return
+	}
+	usable := map[*group][]hadoop.Node{}
+	for _, g := range groups {
+		usable[g] = t.usable(g)
+	}
+	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(len(usable[a]), len(usable[b])) })
+	claims, enough := t.divide(groups, usable, t.room)
+	if !enough { // when others' containers end
+		claims, _ = t.divide(groups, usable, func(g *group, n hadoop.Node) int32 { return fit(g.resource, n.Capability) })
+	}
+	for _, g := range groups {
+		if g.claimed == nil || !maps.Equal(g.claimed, claims[g]) {
+			g.claimed, g.dirty = claims[g], true
+		}
+	}
+}
+
+// part reports whether containers of two groups must not share a node.
+func (t *table) part(g, o *group) bool { return g.role != o.role && t.place.apart(g.role, o.role) }
+
+// divide returns which nodes each group may use, and whether they have room for all. room is
+// how many containers of a group a node is good for.
+func (t *table) divide(groups []*group, usable map[*group][]hadoop.Node, room func(*group, hadoop.Node) int32) (claims map[*group]map[string]bool, enough bool) {
+	claims, enough = map[*group]map[string]bool{}, true
+	for _, g := range groups {
+		claims[g] = map[string]bool{}
+	}
+	open := func(g *group, host string) bool {
+		return !claims[g][host] && !slices.ContainsFunc(groups, func(o *group) bool { return t.part(g, o) && claims[o][host] })
+	}
+	for _, g := range groups {
+		// A role that is spread takes the nodes with the least room, and leaves the others.
+		nodes, spread := slices.Clone(usable[g]), t.place.spreads(g.role)
+		slices.SortStableFunc(nodes, func(a, b hadoop.Node) int {
+			if spread {
+				a, b = b, a
+			}
+			return cmp.Compare(room(g, b), room(g, a))
+		})
+		left := int32(len(g.pending))
+		for _, n := range nodes {
+			r := room(g, n)
+			if spread {
+				r = min(r, 1)
+			}
+			if left > 0 && r > 0 && open(g, n.ID.Host) {
+				claims[g][n.ID.Host] = true
+				left -= r
+			}
+		}
+		enough = enough && left <= 0
+	}
+	rest := maps.Clone(usable)
+	for more := true; more; {
+		more = false
+		for _, g := range groups {
+			for len(rest[g]) > 0 && !open(g, rest[g][0].ID.Host) {
+				rest[g] = rest[g][1:]
+			}
+			if len(rest[g]) > 0 {
+				claims[g][rest[g][0].ID.Host], more = true, true
+			}
+		}
+	}
+	return claims, enough
+}
+
+// share spreads a group's number over nodes: an even share for each, rounded up, and no
+// more than there is room for where that is known. To name every node with the whole number
+// would put all containers on the first that has room. Where no node has room, none is
+// named, unless the scheduler gives no others: the FairScheduler makes room only on the first
+// node that is named (FSAppAttempt.getStarvedResourceRequests), or nowhere.
+func (t *table) share(g *group, named []hadoop.Node, strict bool) []int32 {
+	n, m := int32(len(g.pending)), int32(len(named))
+	shares := make([]int32, m)
+	if m == 0 {
+		return shares
+	}
+	even := (n + m - 1) / m
+	if t.roomKnown && !strict && !slices.ContainsFunc(named, func(n hadoop.Node) bool { return fit(g.resource, n.Free()) > 0 }) {
+		return shares
+	}
+	if t.roomKnown {
+		for each := even; each <= n; each++ {
+			var sum int32
+			for i, node := range named {
+				shares[i] = min(each, fit(g.resource, node.Free()))
+				sum += shares[i]
+			}
+			if sum >= n {
+				return shares
+			}
+		}
+	}
+	for i := range shares {
+		shares[i] = even
+	}
+	return shares
+}
+
+// fit returns how many containers fit into a node's free resources.
+func fit(r, free hadoop.Resource) int32 {
+	n := int64(1 << 20)
+	if r.MemoryMB > 0 {
+		n = min(n, free.MemoryMB/r.MemoryMB)
+	}
+	if r.GPUs > 0 {
+		n = min(n, int64(free.GPUs/r.GPUs))
+	}
+	for name, a := range r.Others {
+		n = min(n, free.Others[name].Times(a))
+	}
+	// vcores do not count with the default resource calculator.
+	return int32(max(n, 0))
+}
