@@ -158,6 +158,36 @@ func TestMemoryAgainstItsLimit(t *testing.T) {
 	}
 }
 
+// TestStragglersStandOut: one is named above all tasks, and is the first of them, with what
+// differs; its own page has that, too.
+func TestStragglersStandOut(t *testing.T) {
+	status := largeJob(3)
+	share := 0.97
+	k := status.Tasks[2]
+	k.Step, k.StepSeconds, k.WorkShare, k.Pressure = 40, 2, &share, &proto.Pressure{Cpu: 0.81, Io: 0.02}
+	k.Straggler = &proto.Straggler{SinceUnixMs: 1764079331000, By: proto.ByStep, Value: 2, Median: 0.5, Differs: []string{"where it is, processes wait for a CPU in 81% of the time, and where the others are in 3%"}}
+	site := web.Site{Status: fixed{status}}
+	text := get(t, site, "/")
+	slow := `slower than the others since 14:02:11 UTC: a step takes 2.0 s, and 500 ms in the median (4.0 times); where it is, processes wait for a CPU in 81% of the time, and where the others are in 3%`
+	for _, want := range []string{
+		`<p class="straggler">` + k.Task + ` is slower than the others of its role</p>`, `<td>40<small>2.0 s each</small>`, `<div class="straggler">` + slow + `</div>`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	_, rows, _ := strings.Cut(text, "<tbody>")
+	if first := `task?task=` + k.Task; !strings.Contains(rows[:200], first) {
+		t.Errorf("it is not the first:\n%s", rows[:200])
+	}
+	text = get(t, site, "/task?task="+k.Task)
+	for _, want := range []string{`<dt>Step<dd>40 <span class="soft">2.0 s each</span>`, `<dt>At work<dd>97% of the time`, slow, `<dt>Its node waits<dd>for a CPU 81%, memory 0%, a disk 2% of the last minute`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+}
+
 // TestWhatATaskSaysLast: of one that runs, beside why it was lost before, and no longer than
 // TestNetworkAndGPUs: the table has columns of them where any task has some, and can be ordered
 // by them.

@@ -66,16 +66,19 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	if g := s.Group(); g != "" {
 		fmt.Fprintf(b, "  %s\n", indent(g, "  "))
 	}
+	if text := s.Stragglers(); text != "" {
+		fmt.Fprintf(b, "  %s\n", text)
+	}
 	if len(s.Tasks) > 0 {
 		fmt.Fprintln(b)
 		shown := s.Notable()
 		if len(shown) < len(s.Tasks) {
 			fmt.Fprintf(b, "%s\n(%d of %d tasks are shown, first those that do not run: --output json has all)\n", s.TaskCounts(), len(shown), len(s.Tasks))
 		}
-		t := terminal.NewTable("TASK", "STATE", "ATTEMPT", "STEP", "NODE", "MEMORY", "NOTE")
+		t := terminal.NewTable("TASK", "STATE", "ATTEMPT", "STEP", "EACH", "NODE", "MEMORY", "NOTE")
 		t.Flexible = []string{"NODE", "NOTE"}
 		for _, k := range shown {
-			t.Add(k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), dash(k.Node), memoryOf(k), note(s, k))
+			t.Add(k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), dash(k.StepTime()), dash(k.Node), memoryOf(k), note(s, k))
 		}
 		if err := t.Write(b, width); err != nil {
 			return err
@@ -116,9 +119,13 @@ func stepOf(s *proto.JobStatus) string {
 	return fmt.Sprintf("step %d/%d", s.Step, s.TotalSteps)
 }
 
-// note returns why a task is in its state, or what else there is to say about it. The
+// note returns why a task is in its state, or what else there is to say about it, first of
+// all that it is a straggler. The
 // cause of an earlier attempt's loss is given with the number of that attempt.
 func note(s *proto.JobStatus, k *proto.TaskStatus) string {
+	if slow := k.Slow(); slow != "" {
+		return slow
+	}
 	if k.Why == "" {
 		return warmNote(k.WarmStatus, k.WarmRssBytes)
 	}
