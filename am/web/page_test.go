@@ -181,7 +181,7 @@ func TestStragglersStandOut(t *testing.T) {
 		t.Errorf("it is not the first:\n%s", rows[:200])
 	}
 	text = get(t, site, "/task?task="+k.Task)
-	for _, want := range []string{`<dt>Step<dd>40 <span class="soft">2.0 s each</span>`, `<dt>At work<dd>97% of the time`, slow, `<dt>Its node waits<dd>for a CPU 81%, memory 0%, a disk 2% of the last minute`} {
+	for _, want := range []string{`<dt>Step<dd>40 <span class="soft">2.0 s each</span>`, `<dt>At work<dd>97% of the time`, slow, `<dt>Waiting on its node<dd>for a CPU 81%, memory 0%, a disk 2% of the last minute`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
