@@ -4148,7 +4148,8 @@ type JobStatus struct {
 	// That the program says it makes, as the task that reported step does; 0 if it says none.
 	TotalSteps int64 `protobuf:"varint,24,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"`
 	// Those that have worked, of tasks that restart together, the oldest first; at most 100.
-	Generations   []*Generation `protobuf:"bytes,25,rep,name=generations,proto3" json:"generations,omitempty"`
+	Generations   []*Generation  `protobuf:"bytes,25,rep,name=generations,proto3" json:"generations,omitempty"`
+	AvoidedNodes  []*AvoidedNode `protobuf:"bytes,26,rep,name=avoided_nodes,json=avoidedNodes,proto3" json:"avoided_nodes,omitempty"` // by name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4358,6 +4359,74 @@ func (x *JobStatus) GetGenerations() []*Generation {
 	return nil
 }
 
+func (x *JobStatus) GetAvoidedNodes() []*AvoidedNode {
+	if x != nil {
+		return x.AvoidedNodes
+	}
+	return nil
+}
+
+// AvoidedNode is a node to which containers are brought only if no other has room.
+type AvoidedNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	UntilUnixMs   int64                  `protobuf:"varint,3,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"` // 0 means until the node is in service again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AvoidedNode) Reset() {
+	*x = AvoidedNode{}
+	mi := &file_holdfast_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AvoidedNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AvoidedNode) ProtoMessage() {}
+
+func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AvoidedNode.ProtoReflect.Descriptor instead.
+func (*AvoidedNode) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *AvoidedNode) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *AvoidedNode) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *AvoidedNode) GetUntilUnixMs() int64 {
+	if x != nil {
+		return x.UntilUnixMs
+	}
+	return 0
+}
+
 // Generation is the common life of tasks that restart together: from their start to the
 // next restart of all.
 type Generation struct {
@@ -4378,7 +4447,7 @@ type Generation struct {
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4390,7 +4459,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4403,7 +4472,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -4490,7 +4559,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +4571,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4515,7 +4584,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -4563,7 +4632,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4575,7 +4644,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4588,7 +4657,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -4616,7 +4685,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4628,7 +4697,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4641,7 +4710,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobSummary) GetId() string {
@@ -4722,7 +4791,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4734,7 +4803,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4747,7 +4816,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -4832,7 +4901,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4844,7 +4913,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4857,7 +4926,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -5082,7 +5151,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5094,7 +5163,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5107,7 +5176,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Stage) GetName() string {
@@ -5152,7 +5221,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5164,7 +5233,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5177,7 +5246,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -5332,7 +5401,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5344,7 +5413,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5357,7 +5426,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Notification) GetId() string {
@@ -5444,7 +5513,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5456,7 +5525,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5469,7 +5538,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -5866,7 +5935,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
 	"\fKillResponse\x12\"\n" +
-	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xaa\a\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xe6\a\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -5897,7 +5966,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"\ascalars\x18\x17 \x03(\v2\x15.holdfast.ScalarValueR\ascalars\x12\x1f\n" +
 	"\vtotal_steps\x18\x18 \x01(\x03R\n" +
 	"totalSteps\x126\n" +
-	"\vgenerations\x18\x19 \x03(\v2\x14.holdfast.GenerationR\vgenerations\"\xc6\x02\n" +
+	"\vgenerations\x18\x19 \x03(\v2\x14.holdfast.GenerationR\vgenerations\x12:\n" +
+	"\ravoided_nodes\x18\x1a \x03(\v2\x15.holdfast.AvoidedNodeR\favoidedNodes\"W\n" +
+	"\vAvoidedNode\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\"\n" +
+	"\runtil_unix_ms\x18\x03 \x01(\x03R\vuntilUnixMs\"\xc6\x02\n" +
 	"\n" +
 	"Generation\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12&\n" +
@@ -6080,7 +6154,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -6130,30 +6204,31 @@ var file_holdfast_proto_goTypes = []any{
 	(*KillRequest)(nil),         // 45: holdfast.KillRequest
 	(*KillResponse)(nil),        // 46: holdfast.KillResponse
 	(*JobStatus)(nil),           // 47: holdfast.JobStatus
-	(*Generation)(nil),          // 48: holdfast.Generation
-	(*ScalarValue)(nil),         // 49: holdfast.ScalarValue
-	(*JobList)(nil),             // 50: holdfast.JobList
-	(*JobSummary)(nil),          // 51: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 52: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 53: holdfast.TaskStatus
-	(*Stage)(nil),               // 54: holdfast.Stage
-	(*Incident)(nil),            // 55: holdfast.Incident
-	(*Notification)(nil),        // 56: holdfast.Notification
-	(*JobEvent)(nil),            // 57: holdfast.JobEvent
-	nil,                         // 58: holdfast.JobSpec.EnvEntry
-	nil,                         // 59: holdfast.RoleSpec.ResourcesEntry
-	nil,                         // 60: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 61: holdfast.Start.EnvEntry
-	nil,                         // 62: holdfast.PrewarmPlan.EnvEntry
+	(*AvoidedNode)(nil),         // 48: holdfast.AvoidedNode
+	(*Generation)(nil),          // 49: holdfast.Generation
+	(*ScalarValue)(nil),         // 50: holdfast.ScalarValue
+	(*JobList)(nil),             // 51: holdfast.JobList
+	(*JobSummary)(nil),          // 52: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 53: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 54: holdfast.TaskStatus
+	(*Stage)(nil),               // 55: holdfast.Stage
+	(*Incident)(nil),            // 56: holdfast.Incident
+	(*Notification)(nil),        // 57: holdfast.Notification
+	(*JobEvent)(nil),            // 58: holdfast.JobEvent
+	nil,                         // 59: holdfast.JobSpec.EnvEntry
+	nil,                         // 60: holdfast.RoleSpec.ResourcesEntry
+	nil,                         // 61: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 62: holdfast.Start.EnvEntry
+	nil,                         // 63: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	58, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	59, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	7,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	8,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
 	1,  // 5: holdfast.RoleSpec.completion:type_name -> holdfast.CompletionRule
-	59, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
+	60, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
 	10, // 7: holdfast.FromAgent.hello:type_name -> holdfast.Hello
 	11, // 8: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
 	12, // 9: holdfast.FromAgent.started:type_name -> holdfast.Started
@@ -6170,7 +6245,7 @@ var file_holdfast_proto_depIdxs = []int32{
 	17, // 20: holdfast.Exited.scalars:type_name -> holdfast.Scalar
 	17, // 21: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
 	20, // 22: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	60, // 23: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	61, // 23: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
 	26, // 24: holdfast.ToAgent.assign:type_name -> holdfast.Assign
 	27, // 25: holdfast.ToAgent.start:type_name -> holdfast.Start
 	28, // 26: holdfast.ToAgent.stop:type_name -> holdfast.Stop
@@ -6186,48 +6261,49 @@ var file_holdfast_proto_depIdxs = []int32{
 	35, // 36: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
 	4,  // 37: holdfast.Assign.spec:type_name -> holdfast.JobSpec
 	30, // 38: holdfast.Assign.routes:type_name -> holdfast.Routes
-	61, // 39: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	62, // 39: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
 	26, // 40: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	62, // 41: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	63, // 41: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
 	23, // 42: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
 	44, // 43: holdfast.JobSamples.series:type_name -> holdfast.Series
 	44, // 44: holdfast.JobSamples.recent:type_name -> holdfast.Series
 	2,  // 45: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	53, // 46: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	52, // 47: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	57, // 48: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	55, // 49: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	54, // 46: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	53, // 47: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	58, // 48: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	56, // 49: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
 	7,  // 50: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	54, // 51: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	49, // 52: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	48, // 53: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	51, // 54: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 55: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 56: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	54, // 57: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	2,  // 58: holdfast.Notification.state:type_name -> holdfast.JobState
-	6,  // 59: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
-	9,  // 60: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	41, // 61: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	41, // 62: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	45, // 63: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	42, // 64: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	37, // 65: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	39, // 66: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	36, // 67: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	24, // 68: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	47, // 69: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	47, // 70: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	46, // 71: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	43, // 72: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	38, // 73: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	40, // 74: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	22, // 75: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	68, // [68:76] is the sub-list for method output_type
-	60, // [60:68] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	55, // 51: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	50, // 52: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	49, // 53: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	48, // 54: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
+	52, // 55: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 56: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 57: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	55, // 58: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	2,  // 59: holdfast.Notification.state:type_name -> holdfast.JobState
+	6,  // 60: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
+	9,  // 61: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	41, // 62: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	41, // 63: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	45, // 64: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	42, // 65: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	37, // 66: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	39, // 67: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	36, // 68: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	24, // 69: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	47, // 70: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	47, // 71: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	46, // 72: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	43, // 73: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	38, // 74: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	40, // 75: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	22, // 76: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	69, // [69:77] is the sub-list for method output_type
+	61, // [61:69] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -6262,14 +6338,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[49].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[50].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   59,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

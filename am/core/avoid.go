@@ -1,0 +1,91 @@
+package core
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// trouble is a failure that is put down to a node.
+type trouble struct {
+	at  time.Time
+	why string
+}
+
+// troublesToAvoid is how many failures within Limits.Window make a node one to avoid.
+const troublesToAvoid = 2
+
+// noteTrouble puts a failure down to a node.
+func (j *Job) noteTrouble(node, why string) {
+	before := len(j.recentTroubles(node))
+	j.nodeTrouble[node] = append(j.nodeTrouble[node], trouble{j.now, why})
+	if before == troublesToAvoid-1 {
+		j.record(nil, KindNote, "the node %s is avoided for %s, while others have room: %s", node, j.limits.Window, why)
+	}
+}
+
+// recentTroubles returns a node's failures that count still, the oldest first.
+func (j *Job) recentTroubles(node string) []trouble {
+	return slices.DeleteFunc(slices.Clone(j.nodeTrouble[node]), func(x trouble) bool { return j.now.Sub(x.at) >= j.limits.Window })
+}
+
+// AvoidedNode is a node to which containers are brought only if no other has room.
+type AvoidedNode struct {
+	Node, Why string
+	Until     time.Time // zero: until the cluster says that the node is in service again
+}
+
+// AvoidedNodes returns those that have failed twice lately, and those that are taken out of
+// service, in the order of their names.
+func (j *Job) AvoidedNodes() []AvoidedNode {
+	var list []AvoidedNode
+	for node := range j.nodeTrouble {
+		recent := j.recentTroubles(node)
+		_, closing := j.closing[node]
+		if n := len(recent); n >= troublesToAvoid && !closing {
+			list = append(list, AvoidedNode{node, recent[n-1].why, recent[n-troublesToAvoid].at.Add(j.limits.Window)})
+		}
+	}
+	for node := range j.closing {
+		list = append(list, AvoidedNode{Node: node, Why: "it is taken out of service"})
+	}
+	slices.SortFunc(list, func(a, b AvoidedNode) int { return strings.Compare(a.Node, b.Node) })
+	return list
+}
+
+// avoid names the nodes to avoid.
+func (j *Job) avoid() []string {
+	var nodes []string
+	for _, a := range j.AvoidedNodes() {
+		nodes = append(nodes, a.Node)
+	}
+	return nodes
+}
+
+// TroubleRecord is a failure that is put down to a node, in a Journal.
+type TroubleRecord struct {
+	At  int64  `json:"at"`
+	Why string `json:"why"`
+}
+
+// troubleRecords are for the journal.
+func (j *Job) troubleRecords() map[string][]TroubleRecord {
+	var all map[string][]TroubleRecord
+	for node := range j.nodeTrouble {
+		for _, x := range j.recentTroubles(node) {
+			if all == nil {
+				all = map[string][]TroubleRecord{}
+			}
+			all[node] = append(all[node], TroubleRecord{millis(x.at), x.why})
+		}
+	}
+	return all
+}
+
+func (j *Job) resumeTroubles(all map[string][]TroubleRecord) {
+	for node, list := range all {
+		for _, r := range list {
+			j.nodeTrouble[node] = append(j.nodeTrouble[node], trouble{fromMilli(r.At), r.Why})
+		}
+	}
+}
