@@ -60,6 +60,9 @@ func (x *executor) step(e core.Event) *core.Finish {
 		}
 	}
 	if !x.m.job.NeedsJournal() {
+		if s, is := e.(core.StepsReported); is && len(s.Counts) > 0 {
+			x.m.status.UpdateSpeeds(x.m.job)
+		}
 		return finish
 	}
 	clean := !x.dirty

@@ -31,6 +31,8 @@ func (c Config) limits(tasks int) core.Limits {
 	}
 	l.Grow = milliseconds(c.Spec.ElasticGrowMs)
 	l.Stall = orNone(c.Spec.RestartStalledMs) // none: a stall is only reported
+	l.StragglerTime = orNone(c.Spec.StragglerTimeMs)
+	l.StragglerFactor, l.StragglerMoves = c.Spec.StragglerFactor, int(c.Spec.StragglerMoves)
 	if l.Prewarm == 0 && runtime.Warm(c.Spec) {
 		l.Prewarm = prewarmLimit
 	}

@@ -84,6 +84,7 @@ func New(cfg Config) (*Master, error) {
 	}
 	begun := initialStatus(cfg)
 	m.status = status.New(begun, newSamples(cfg, time.UnixMilli(begun.StartedUnixMs)), m.Kill, m.job.Limits().Stop)
+	m.status.CountEvery(m.job.CountInterval())
 	m.status.Apply(m.job, nil, nil)
 	m.notifier = newNotifier(cfg, m.status.Note)
 	m.sealer = checkpoint.NewSealer(cfg.checkpoint(), m.status)

@@ -59,6 +59,7 @@ type agent struct {
 	ended      chan *proto.Exited
 	lingers    chan struct{} // a process of the running attempt has said something about that
 	commits    *master.Commits
+	usage      usage // of the task
 	execs      *execs
 	wg         sync.WaitGroup // attempts' goroutines, copies of output, reach
 }
@@ -236,6 +237,9 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			}
 			a.ready = true
 			a.task.begin(a.box)
+			if claim := a.task.gpus; claim != nil {
+				a.wg.Go(func() { a.usage.watchGPUs(working, claim) })
+			}
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
 		case e := <-a.ended:
 			a.attempt, a.last = nil, e

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"holdfast/container/proctree"
 	"holdfast/container/sandbox"
 	"holdfast/container/warm"
 	"holdfast/proto"
@@ -31,6 +32,7 @@ type attempt struct {
 	oomBefore int
 	linger    *linger // nil: its processes do not linger
 	events    *tfevents.Events
+	work      proctree.Work
 	log       *logrus.Entry
 
 	stacks   atomic.Bool // it was asked to write where it stands
@@ -89,6 +91,9 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 			return nil, err
 		}
 		a.processes = append(a.processes, p)
+	}
+	if t.assign.WatchWork {
+		wg.Go(func() { a.work.Watch(a.done) })
 	}
 	return a, nil
 }
@@ -227,7 +232,7 @@ func (a *attempt) wait() *proto.Exited {
 	}
 	n := decisive(exits)
 	e, p := exits[n], a.processes[n]
-	e.Stopped, e.Step, e.Scalars, e.Stack = a.stopped(), a.step(), a.takeScalars(), stack
+	e.Stopped, e.Step, e.Scalars, e.Stack = a.stopped(), a.made().Step, a.takeScalars(), stack
 	if len(exits) > 1 && failed(e) {
 		e.Detail = fmt.Sprintf("process %d of 0 to %d: %s", n, len(exits)-1, e.Detail)
 	}

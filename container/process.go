@@ -122,15 +122,15 @@ func decisive(exits []*proto.Exited) int {
 	return first
 }
 
-// step returns the last step that the first process has printed, or the first of the others
-// that prints any, or else that of the last scalar in its event files; 0 if there is none.
-func (a *attempt) step() int64 {
+// made returns the steps that the first process has printed, or the first of the others
+// that prints any, or else those of the scalars in its event files.
+func (a *attempt) made() tasklog.Made {
 	for _, p := range a.processes {
-		if n := p.out.LastStep(); n != 0 {
-			return n
+		if m := p.out.Made(); m.Step != 0 {
+			return m
 		}
 	}
-	return a.events.LastStep()
+	return a.events.Made()
 }
 
 // totalSteps returns how many steps the first process that says so makes; 0 if none says.

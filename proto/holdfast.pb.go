@@ -337,8 +337,14 @@ type JobSpec struct {
 	// How long a group works with fewer ranks until others join; 0 means until a checkpoint
 	// is complete.
 	ElasticGrowMs int64 `protobuf:"varint,51,opt,name=elastic_grow_ms,json=elasticGrowMs,proto3" json:"elastic_grow_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// For how long a task must be slower than the others of its role to be a straggler, and how
+	// many times slower; 0 means that none is looked for, and 2. straggler_moves is how often one
+	// task is moved to another node for that.
+	StragglerTimeMs int64   `protobuf:"varint,60,opt,name=straggler_time_ms,json=stragglerTimeMs,proto3" json:"straggler_time_ms,omitempty"`
+	StragglerFactor float64 `protobuf:"fixed64,61,opt,name=straggler_factor,json=stragglerFactor,proto3" json:"straggler_factor,omitempty"`
+	StragglerMoves  int32   `protobuf:"varint,62,opt,name=straggler_moves,json=stragglerMoves,proto3" json:"straggler_moves,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -654,6 +660,27 @@ func (x *JobSpec) GetElasticWaitMs() int64 {
 func (x *JobSpec) GetElasticGrowMs() int64 {
 	if x != nil {
 		return x.ElasticGrowMs
+	}
+	return 0
+}
+
+func (x *JobSpec) GetStragglerTimeMs() int64 {
+	if x != nil {
+		return x.StragglerTimeMs
+	}
+	return 0
+}
+
+func (x *JobSpec) GetStragglerFactor() float64 {
+	if x != nil {
+		return x.StragglerFactor
+	}
+	return 0
+}
+
+func (x *JobSpec) GetStragglerMoves() int32 {
+	if x != nil {
+		return x.StragglerMoves
 	}
 	return 0
 }
@@ -1876,12 +1903,24 @@ type Heartbeat struct {
 	// Changes while the output shows progress that is no step, as of an evaluation.
 	OtherProgress int64 `protobuf:"varint,7,opt,name=other_progress,json=otherProgress,proto3" json:"other_progress,omitempty"`
 	// What the processes of the attempt that are there now have used since they began.
-	CpuMs         int64     `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
-	IoBytes       int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"`           // read and written, as counted in /proc/PID/io
-	Scalars       []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                          // in the attempt's output since the last heartbeat
-	TotalSteps    int64     `protobuf:"varint,11,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the attempt's output says the program makes; 0 if it says none
-	Line          string    `protobuf:"bytes,12,opt,name=line,proto3" json:"line,omitempty"`                                // last line of the attempt's output, cut; empty if there is none
-	LineAgeMs     int64     `protobuf:"varint,13,opt,name=line_age_ms,json=lineAgeMs,proto3" json:"line_age_ms,omitempty"`  // time since it was written
+	CpuMs      int64     `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
+	IoBytes    int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"`           // read and written, as counted in /proc/PID/io
+	Scalars    []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                          // in the attempt's output since the last heartbeat
+	TotalSteps int64     `protobuf:"varint,11,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the attempt's output says the program makes; 0 if it says none
+	Line       string    `protobuf:"bytes,12,opt,name=line,proto3" json:"line,omitempty"`                                // last line of the attempt's output, cut; empty if there is none
+	LineAgeMs  int64     `protobuf:"varint,13,opt,name=line_age_ms,json=lineAgeMs,proto3" json:"line_age_ms,omitempty"`  // time since it was written
+	// What the processes of the task send and receive over TCP; absent while that is not known.
+	SentBytesPerSecond     *float64 `protobuf:"fixed64,14,opt,name=sent_bytes_per_second,json=sentBytesPerSecond,proto3,oneof" json:"sent_bytes_per_second,omitempty"`
+	ReceivedBytesPerSecond *float64 `protobuf:"fixed64,15,opt,name=received_bytes_per_second,json=receivedBytesPerSecond,proto3,oneof" json:"received_bytes_per_second,omitempty"`
+	Gpu                    *GPUUse  `protobuf:"bytes,16,opt,name=gpu,proto3" json:"gpu,omitempty"` // of the GPUs that the task has claimed; absent if it has none, or that is not known
+	// How often the attempt's output has shown a new step, and the time since it last did.
+	ReportedSteps int64 `protobuf:"varint,30,opt,name=reported_steps,json=reportedSteps,proto3" json:"reported_steps,omitempty"`
+	StepAgeMs     int64 `protobuf:"varint,31,opt,name=step_age_ms,json=stepAgeMs,proto3" json:"step_age_ms,omitempty"`
+	// Of ranks: how often it was looked at whether a process of the attempt is at work, and how
+	// often one was.
+	Looks         int64     `protobuf:"varint,32,opt,name=looks,proto3" json:"looks,omitempty"`
+	LooksAtWork   int64     `protobuf:"varint,33,opt,name=looks_at_work,json=looksAtWork,proto3" json:"looks_at_work,omitempty"`
+	Pressure      *Pressure `protobuf:"bytes,34,opt,name=pressure,proto3" json:"pressure,omitempty"` // absent where the kernel does not tell
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2007,6 +2046,201 @@ func (x *Heartbeat) GetLineAgeMs() int64 {
 	return 0
 }
 
+func (x *Heartbeat) GetSentBytesPerSecond() float64 {
+	if x != nil && x.SentBytesPerSecond != nil {
+		return *x.SentBytesPerSecond
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetReceivedBytesPerSecond() float64 {
+	if x != nil && x.ReceivedBytesPerSecond != nil {
+		return *x.ReceivedBytesPerSecond
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetGpu() *GPUUse {
+	if x != nil {
+		return x.Gpu
+	}
+	return nil
+}
+
+func (x *Heartbeat) GetReportedSteps() int64 {
+	if x != nil {
+		return x.ReportedSteps
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetStepAgeMs() int64 {
+	if x != nil {
+		return x.StepAgeMs
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetLooks() int64 {
+	if x != nil {
+		return x.Looks
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetLooksAtWork() int64 {
+	if x != nil {
+		return x.LooksAtWork
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetPressure() *Pressure {
+	if x != nil {
+		return x.Pressure
+	}
+	return nil
+}
+
+// Pressure is how much processes have to wait for what they share, as a share of the last
+// minute in which at least one did (pressure stall information).
+type Pressure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cpu           float64                `protobuf:"fixed64,1,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	Memory        float64                `protobuf:"fixed64,2,opt,name=memory,proto3" json:"memory,omitempty"`
+	Io            float64                `protobuf:"fixed64,3,opt,name=io,proto3" json:"io,omitempty"`
+	Own           bool                   `protobuf:"varint,4,opt,name=own,proto3" json:"own,omitempty"`    // of the control group that the container is in; otherwise of its node
+	Load          float64                `protobuf:"fixed64,5,opt,name=load,proto3" json:"load,omitempty"` // processes of the node that run or wait for a CPU, for each of its CPUs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pressure) Reset() {
+	*x = Pressure{}
+	mi := &file_holdfast_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pressure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pressure) ProtoMessage() {}
+
+func (x *Pressure) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pressure.ProtoReflect.Descriptor instead.
+func (*Pressure) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Pressure) GetCpu() float64 {
+	if x != nil {
+		return x.Cpu
+	}
+	return 0
+}
+
+func (x *Pressure) GetMemory() float64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *Pressure) GetIo() float64 {
+	if x != nil {
+		return x.Io
+	}
+	return 0
+}
+
+func (x *Pressure) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+func (x *Pressure) GetLoad() float64 {
+	if x != nil {
+		return x.Load
+	}
+	return 0
+}
+
+// GPUUse is what GPUs are doing, by whatever program.
+type GPUUse struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Percent          float64                `protobuf:"fixed64,1,opt,name=percent,proto3" json:"percent,omitempty"`                           // of the time in which something computes on one of them: their mean
+	MemoryBytes      int64                  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // that is in use, of all of them
+	MemoryLimitBytes int64                  `protobuf:"varint,3,opt,name=memory_limit_bytes,json=memoryLimitBytes,proto3" json:"memory_limit_bytes,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *GPUUse) Reset() {
+	*x = GPUUse{}
+	mi := &file_holdfast_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GPUUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GPUUse) ProtoMessage() {}
+
+func (x *GPUUse) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
+func (*GPUUse) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GPUUse) GetPercent() float64 {
+	if x != nil {
+		return x.Percent
+	}
+	return 0
+}
+
+func (x *GPUUse) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *GPUUse) GetMemoryLimitBytes() int64 {
+	if x != nil {
+		return x.MemoryLimitBytes
+	}
+	return 0
+}
+
 // Scalar sums up the values of a scalar, as of the loss, that an attempt's output shows
 // within a time.
 type Scalar struct {
@@ -2023,7 +2257,7 @@ type Scalar struct {
 
 func (x *Scalar) Reset() {
 	*x = Scalar{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2269,7 @@ func (x *Scalar) String() string {
 func (*Scalar) ProtoMessage() {}
 
 func (x *Scalar) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2282,7 @@ func (x *Scalar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scalar.ProtoReflect.Descriptor instead.
 func (*Scalar) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Scalar) GetName() string {
@@ -2101,7 +2335,7 @@ type AgentFailure struct {
 
 func (x *AgentFailure) Reset() {
 	*x = AgentFailure{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2347,7 @@ func (x *AgentFailure) String() string {
 func (*AgentFailure) ProtoMessage() {}
 
 func (x *AgentFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2360,7 @@ func (x *AgentFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFailure.ProtoReflect.Descriptor instead.
 func (*AgentFailure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AgentFailure) GetDetail() string {
@@ -2169,7 +2403,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2181,7 +2415,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2194,7 +2428,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Committed) GetPath() string {
@@ -2226,7 +2460,7 @@ type CommittedFile struct {
 
 func (x *CommittedFile) Reset() {
 	*x = CommittedFile{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +2472,7 @@ func (x *CommittedFile) String() string {
 func (*CommittedFile) ProtoMessage() {}
 
 func (x *CommittedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,7 +2485,7 @@ func (x *CommittedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
 func (*CommittedFile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CommittedFile) GetName() string {
@@ -2313,7 +2547,7 @@ type Prewarmed struct {
 
 func (x *Prewarmed) Reset() {
 	*x = Prewarmed{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2325,7 +2559,7 @@ func (x *Prewarmed) String() string {
 func (*Prewarmed) ProtoMessage() {}
 
 func (x *Prewarmed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2338,7 +2572,7 @@ func (x *Prewarmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarmed.ProtoReflect.Descriptor instead.
 func (*Prewarmed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 // ExecOutput is a part of the answer to Exec.
@@ -2355,7 +2589,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2367,7 +2601,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2380,7 +2614,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExecOutput) GetId() int64 {
@@ -2437,7 +2671,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2449,7 +2683,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2462,7 +2696,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -2521,7 +2755,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2533,7 +2767,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2546,7 +2780,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -2725,7 +2959,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2737,7 +2971,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2750,7 +2984,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Exec) GetId() int64 {
@@ -2808,13 +3042,14 @@ type Assign struct {
 	Spec          *JobSpec `protobuf:"bytes,13,opt,name=spec,proto3" json:"spec,omitempty"`
 	Routes        *Routes  `protobuf:"bytes,14,opt,name=routes,proto3" json:"routes,omitempty"`                         // full, or absent
 	MorePorts     int32    `protobuf:"varint,15,opt,name=more_ports,json=morePorts,proto3" json:"more_ports,omitempty"` // that are reserved for the task besides its own
+	WatchWork     bool     `protobuf:"varint,40,opt,name=watch_work,json=watchWork,proto3" json:"watch_work,omitempty"` // report how often the task is at work: Heartbeat.looks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +3061,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +3074,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Assign) GetJob() string {
@@ -2947,6 +3182,13 @@ func (x *Assign) GetMorePorts() int32 {
 	return 0
 }
 
+func (x *Assign) GetWatchWork() bool {
+	if x != nil {
+		return x.WatchWork
+	}
+	return false
+}
+
 // Start runs an attempt. The agent resolves the placeholders in command and env
 // (runtime.Command), so that the size of the message does not depend on the
 // number of tasks.
@@ -2970,7 +3212,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3224,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3237,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -3066,7 +3308,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3078,7 +3320,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3091,7 +3333,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -3118,7 +3360,7 @@ type EndLingering struct {
 
 func (x *EndLingering) Reset() {
 	*x = EndLingering{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3130,7 +3372,7 @@ func (x *EndLingering) String() string {
 func (*EndLingering) ProtoMessage() {}
 
 func (x *EndLingering) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3143,7 +3385,7 @@ func (x *EndLingering) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
 func (*EndLingering) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -3165,7 +3407,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3177,7 +3419,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3190,7 +3432,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Routes) GetFull() bool {
@@ -3252,7 +3494,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3264,7 +3506,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3277,7 +3519,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Release) GetWhy() string {
@@ -3298,7 +3540,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3552,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3565,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -3351,7 +3593,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +3605,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +3618,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -3398,7 +3640,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3410,7 +3652,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3423,7 +3665,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -3453,7 +3695,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3465,7 +3707,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3478,7 +3720,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -3514,7 +3756,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3768,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3781,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -3580,7 +3822,7 @@ type RestartTaskRequest struct {
 
 func (x *RestartTaskRequest) Reset() {
 	*x = RestartTaskRequest{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3592,7 +3834,7 @@ func (x *RestartTaskRequest) String() string {
 func (*RestartTaskRequest) ProtoMessage() {}
 
 func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3605,7 +3847,7 @@ func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
 func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RestartTaskRequest) GetTask() string {
@@ -3630,7 +3872,7 @@ type RestartTaskResponse struct {
 
 func (x *RestartTaskResponse) Reset() {
 	*x = RestartTaskResponse{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3642,7 +3884,7 @@ func (x *RestartTaskResponse) String() string {
 func (*RestartTaskResponse) ProtoMessage() {}
 
 func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3655,7 +3897,7 @@ func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
 func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 type ScaleRequest struct {
@@ -3669,7 +3911,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3681,7 +3923,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3694,7 +3936,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ScaleRequest) GetRole() string {
@@ -3726,7 +3968,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3738,7 +3980,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3751,7 +3993,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 type StatusRequest struct {
@@ -3762,7 +4004,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3774,7 +4016,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3787,7 +4029,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 // SamplesRequest selects samples of a job.
@@ -3806,7 +4048,7 @@ type SamplesRequest struct {
 
 func (x *SamplesRequest) Reset() {
 	*x = SamplesRequest{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3818,7 +4060,7 @@ func (x *SamplesRequest) String() string {
 func (*SamplesRequest) ProtoMessage() {}
 
 func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3831,7 +4073,7 @@ func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
 func (*SamplesRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SamplesRequest) GetNames() []string {
@@ -3868,7 +4110,7 @@ type JobSamples struct {
 
 func (x *JobSamples) Reset() {
 	*x = JobSamples{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3880,7 +4122,7 @@ func (x *JobSamples) String() string {
 func (*JobSamples) ProtoMessage() {}
 
 func (x *JobSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3893,7 +4135,7 @@ func (x *JobSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
 func (*JobSamples) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *JobSamples) GetId() string {
@@ -3922,7 +4164,7 @@ func (x *JobSamples) GetRecent() []*Series {
 // then.
 type Series struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                     // step, steps_per_second, complete_step, cpu_cores, rss_bytes, or the name of a scalar
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                     // one of proto/samples.go, or the name of a scalar
 	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`                                     // whose tasks are measured together, or whose task; empty if all
 	Task          string                 `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`                                     // empty if the series is of several
 	Scalar        bool                   `protobuf:"varint,4,opt,name=scalar,proto3" json:"scalar,omitempty"`                                // the program reported it
@@ -3937,7 +4179,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3949,7 +4191,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3962,7 +4204,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Series) GetName() string {
@@ -4037,7 +4279,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4049,7 +4291,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4062,7 +4304,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -4081,7 +4323,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4335,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4348,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -4156,7 +4398,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4168,7 +4410,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4181,7 +4423,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4378,7 +4620,7 @@ type AvoidedNode struct {
 
 func (x *AvoidedNode) Reset() {
 	*x = AvoidedNode{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4390,7 +4632,7 @@ func (x *AvoidedNode) String() string {
 func (*AvoidedNode) ProtoMessage() {}
 
 func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4403,7 +4645,7 @@ func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AvoidedNode.ProtoReflect.Descriptor instead.
 func (*AvoidedNode) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AvoidedNode) GetNode() string {
@@ -4447,7 +4689,7 @@ type Generation struct {
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4459,7 +4701,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4472,7 +4714,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -4559,7 +4801,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4571,7 +4813,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4584,7 +4826,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -4632,7 +4874,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4644,7 +4886,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4657,7 +4899,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -4685,7 +4927,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4697,7 +4939,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4710,7 +4952,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JobSummary) GetId() string {
@@ -4791,7 +5033,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4803,7 +5045,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4816,7 +5058,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -4895,13 +5137,28 @@ type TaskStatus struct {
 	Line             string  `protobuf:"bytes,28,opt,name=line,proto3" json:"line,omitempty"`                                                    // last line of its output, at most 160 bytes; empty if none
 	LineAtUnixMs     int64   `protobuf:"varint,29,opt,name=line_at_unix_ms,json=lineAtUnixMs,proto3" json:"line_at_unix_ms,omitempty"`           // when it was written, by the clock of the AM; 0 if none
 	WebUrl           string  `protobuf:"bytes,30,opt,name=web_url,json=webUrl,proto3" json:"web_url,omitempty"`                                  // of the page that it serves; empty while it does not run
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// What its processes send and receive over TCP; 0 if not known.
+	SentBytesPerSecond     float64 `protobuf:"fixed64,31,opt,name=sent_bytes_per_second,json=sentBytesPerSecond,proto3" json:"sent_bytes_per_second,omitempty"`
+	ReceivedBytesPerSecond float64 `protobuf:"fixed64,32,opt,name=received_bytes_per_second,json=receivedBytesPerSecond,proto3" json:"received_bytes_per_second,omitempty"`
+	// Of the GPUs that it has claimed. gpu_memory_limit_bytes is 0 if that is not known.
+	GpuPercent          float64 `protobuf:"fixed64,33,opt,name=gpu_percent,json=gpuPercent,proto3" json:"gpu_percent,omitempty"` // of the time in which something computes on one: their mean
+	GpuMemoryBytes      int64   `protobuf:"varint,34,opt,name=gpu_memory_bytes,json=gpuMemoryBytes,proto3" json:"gpu_memory_bytes,omitempty"`
+	GpuMemoryLimitBytes int64   `protobuf:"varint,35,opt,name=gpu_memory_limit_bytes,json=gpuMemoryLimitBytes,proto3" json:"gpu_memory_limit_bytes,omitempty"`
+	// How long a step has taken lately, or, with shared_steps, the time from one report of a step
+	// to the next, as all tasks of the role count the same steps; 0 if not known.
+	StepSeconds float64 `protobuf:"fixed64,50,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"`
+	SharedSteps bool    `protobuf:"varint,51,opt,name=shared_steps,json=sharedSteps,proto3" json:"shared_steps,omitempty"`
+	// Of ranks, share of the time in which it was at work and did not wait; absent if not known.
+	WorkShare     *float64   `protobuf:"fixed64,52,opt,name=work_share,json=workShare,proto3,oneof" json:"work_share,omitempty"`
+	Straggler     *Straggler `protobuf:"bytes,53,opt,name=straggler,proto3" json:"straggler,omitempty"` // absent unless it is one
+	Pressure      *Pressure  `protobuf:"bytes,54,opt,name=pressure,proto3" json:"pressure,omitempty"`   // absent if not known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4913,7 +5170,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4926,7 +5183,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -5139,6 +5396,153 @@ func (x *TaskStatus) GetWebUrl() string {
 	return ""
 }
 
+func (x *TaskStatus) GetSentBytesPerSecond() float64 {
+	if x != nil {
+		return x.SentBytesPerSecond
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetReceivedBytesPerSecond() float64 {
+	if x != nil {
+		return x.ReceivedBytesPerSecond
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetGpuPercent() float64 {
+	if x != nil {
+		return x.GpuPercent
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetGpuMemoryBytes() int64 {
+	if x != nil {
+		return x.GpuMemoryBytes
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetGpuMemoryLimitBytes() int64 {
+	if x != nil {
+		return x.GpuMemoryLimitBytes
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetStepSeconds() float64 {
+	if x != nil {
+		return x.StepSeconds
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetSharedSteps() bool {
+	if x != nil {
+		return x.SharedSteps
+	}
+	return false
+}
+
+func (x *TaskStatus) GetWorkShare() float64 {
+	if x != nil && x.WorkShare != nil {
+		return *x.WorkShare
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetStraggler() *Straggler {
+	if x != nil {
+		return x.Straggler
+	}
+	return nil
+}
+
+func (x *TaskStatus) GetPressure() *Pressure {
+	if x != nil {
+		return x.Pressure
+	}
+	return nil
+}
+
+// Straggler says how a task is slower than the others of its role.
+type Straggler struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SinceUnixMs   int64                  `protobuf:"varint,1,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`           // what is compared: step, report or work (package am/core/pace)
+	Value         float64                `protobuf:"fixed64,3,opt,name=value,proto3" json:"value,omitempty"`   // of this task: seconds, or a share
+	Median        float64                `protobuf:"fixed64,4,opt,name=median,proto3" json:"median,omitempty"` // of its role
+	Differs       []string               `protobuf:"bytes,5,rep,name=differs,proto3" json:"differs,omitempty"` // what else differs from the others, for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Straggler) Reset() {
+	*x = Straggler{}
+	mi := &file_holdfast_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Straggler) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Straggler) ProtoMessage() {}
+
+func (x *Straggler) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Straggler.ProtoReflect.Descriptor instead.
+func (*Straggler) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *Straggler) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *Straggler) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Straggler) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Straggler) GetMedian() float64 {
+	if x != nil {
+		return x.Median
+	}
+	return 0
+}
+
+func (x *Straggler) GetDiffers() []string {
+	if x != nil {
+		return x.Differs
+	}
+	return nil
+}
+
 // Stage is a point in time between a job's submission, or a loss, and the start
 // of a task's process.
 type Stage struct {
@@ -5151,7 +5555,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5163,7 +5567,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5176,7 +5580,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Stage) GetName() string {
@@ -5221,7 +5625,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5233,7 +5637,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5246,7 +5650,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -5401,7 +5805,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5413,7 +5817,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5426,7 +5830,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Notification) GetId() string {
@@ -5504,7 +5908,7 @@ type JobEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AtUnixMs      int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
 	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"` // empty if the event concerns the job
-	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, recovered, ended, waiting, stalled, resumed or note
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, recovered, ended, waiting, stalled, resumed, resized, straggler or note
 	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	SinceLossMs   int64                  `protobuf:"varint,5,opt,name=since_loss_ms,json=sinceLossMs,proto3" json:"since_loss_ms,omitempty"` // kinds lost and recovered: time since the loss
 	unknownFields protoimpl.UnknownFields
@@ -5513,7 +5917,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5525,7 +5929,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5538,7 +5942,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -5580,7 +5984,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xaa\v\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xaa\f\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -5633,7 +6037,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\rimage_network\x18+ \x01(\tR\fimageNetwork\x12)\n" +
 	"\x10image_privileged\x18, \x01(\bR\x0fimagePrivileged\x12+\n" +
 	"\x0felastic_wait_ms\x182 \x01(\x03H\x01R\relasticWaitMs\x88\x01\x01\x12&\n" +
-	"\x0felastic_grow_ms\x183 \x01(\x03R\relasticGrowMs\x1a6\n" +
+	"\x0felastic_grow_ms\x183 \x01(\x03R\relasticGrowMs\x12*\n" +
+	"\x11straggler_time_ms\x18< \x01(\x03R\x0fstragglerTimeMs\x12)\n" +
+	"\x10straggler_factor\x18= \x01(\x01R\x0fstragglerFactor\x12'\n" +
+	"\x0fstraggler_moves\x18> \x01(\x05R\x0estragglerMoves\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
@@ -5752,7 +6159,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"NeedsPeers\"#\n" +
 	"\aLingers\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xa1\x03\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xa6\x06\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\trss_bytes\x18\x02 \x01(\x03R\brssBytes\x12&\n" +
@@ -5769,7 +6176,27 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vtotal_steps\x18\v \x01(\x03R\n" +
 	"totalSteps\x12\x12\n" +
 	"\x04line\x18\f \x01(\tR\x04line\x12\x1e\n" +
-	"\vline_age_ms\x18\r \x01(\x03R\tlineAgeMs\"j\n" +
+	"\vline_age_ms\x18\r \x01(\x03R\tlineAgeMs\x126\n" +
+	"\x15sent_bytes_per_second\x18\x0e \x01(\x01H\x00R\x12sentBytesPerSecond\x88\x01\x01\x12>\n" +
+	"\x19received_bytes_per_second\x18\x0f \x01(\x01H\x01R\x16receivedBytesPerSecond\x88\x01\x01\x12\"\n" +
+	"\x03gpu\x18\x10 \x01(\v2\x10.holdfast.GPUUseR\x03gpu\x12%\n" +
+	"\x0ereported_steps\x18\x1e \x01(\x03R\rreportedSteps\x12\x1e\n" +
+	"\vstep_age_ms\x18\x1f \x01(\x03R\tstepAgeMs\x12\x14\n" +
+	"\x05looks\x18  \x01(\x03R\x05looks\x12\"\n" +
+	"\rlooks_at_work\x18! \x01(\x03R\vlooksAtWork\x12.\n" +
+	"\bpressure\x18\" \x01(\v2\x12.holdfast.PressureR\bpressureB\x18\n" +
+	"\x16_sent_bytes_per_secondB\x1c\n" +
+	"\x1a_received_bytes_per_second\"j\n" +
+	"\bPressure\x12\x10\n" +
+	"\x03cpu\x18\x01 \x01(\x01R\x03cpu\x12\x16\n" +
+	"\x06memory\x18\x02 \x01(\x01R\x06memory\x12\x0e\n" +
+	"\x02io\x18\x03 \x01(\x01R\x02io\x12\x10\n" +
+	"\x03own\x18\x04 \x01(\bR\x03own\x12\x12\n" +
+	"\x04load\x18\x05 \x01(\x01R\x04load\"s\n" +
+	"\x06GPUUse\x12\x18\n" +
+	"\apercent\x18\x01 \x01(\x01R\apercent\x12!\n" +
+	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x12,\n" +
+	"\x12memory_limit_bytes\x18\x03 \x01(\x03R\x10memoryLimitBytes\"j\n" +
 	"\x06Scalar\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x10\n" +
@@ -5827,7 +6254,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acommand\x18\x02 \x03(\tR\acommand\x12\x16\n" +
 	"\x06stacks\x18\x03 \x01(\bR\x06stacks\x12\x16\n" +
-	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\x84\x04\n" +
+	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\xa3\x04\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -5845,7 +6272,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04spec\x18\r \x01(\v2\x11.holdfast.JobSpecR\x04spec\x12(\n" +
 	"\x06routes\x18\x0e \x01(\v2\x10.holdfast.RoutesR\x06routes\x12\x1d\n" +
 	"\n" +
-	"more_ports\x18\x0f \x01(\x05R\tmorePorts\"\xd5\x02\n" +
+	"more_ports\x18\x0f \x01(\x05R\tmorePorts\x12\x1d\n" +
+	"\n" +
+	"watch_work\x18( \x01(\bR\twatchWork\"\xd5\x02\n" +
 	"\x05Start\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x1e\n" +
 	"\n" +
@@ -6013,7 +6442,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xfa\x06\n" +
+	"warmStatus\"\xc4\n" +
+	"\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -6048,9 +6478,28 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04gpus\x18\x1b \x01(\x05R\x04gpus\x12\x12\n" +
 	"\x04line\x18\x1c \x01(\tR\x04line\x12%\n" +
 	"\x0fline_at_unix_ms\x18\x1d \x01(\x03R\flineAtUnixMs\x12\x17\n" +
-	"\aweb_url\x18\x1e \x01(\tR\x06webUrlB\f\n" +
+	"\aweb_url\x18\x1e \x01(\tR\x06webUrl\x121\n" +
+	"\x15sent_bytes_per_second\x18\x1f \x01(\x01R\x12sentBytesPerSecond\x129\n" +
+	"\x19received_bytes_per_second\x18  \x01(\x01R\x16receivedBytesPerSecond\x12\x1f\n" +
+	"\vgpu_percent\x18! \x01(\x01R\n" +
+	"gpuPercent\x12(\n" +
+	"\x10gpu_memory_bytes\x18\" \x01(\x03R\x0egpuMemoryBytes\x123\n" +
+	"\x16gpu_memory_limit_bytes\x18# \x01(\x03R\x13gpuMemoryLimitBytes\x12!\n" +
+	"\fstep_seconds\x182 \x01(\x01R\vstepSeconds\x12!\n" +
+	"\fshared_steps\x183 \x01(\bR\vsharedSteps\x12\"\n" +
 	"\n" +
-	"_exit_code\"9\n" +
+	"work_share\x184 \x01(\x01H\x01R\tworkShare\x88\x01\x01\x121\n" +
+	"\tstraggler\x185 \x01(\v2\x13.holdfast.StragglerR\tstraggler\x12.\n" +
+	"\bpressure\x186 \x01(\v2\x12.holdfast.PressureR\bpressureB\f\n" +
+	"\n" +
+	"_exit_codeB\r\n" +
+	"\v_work_share\"\x87\x01\n" +
+	"\tStraggler\x12\"\n" +
+	"\rsince_unix_ms\x18\x01 \x01(\x03R\vsinceUnixMs\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\x01R\x05value\x12\x16\n" +
+	"\x06median\x18\x04 \x01(\x01R\x06median\x12\x18\n" +
+	"\adiffers\x18\x05 \x03(\tR\adiffers\"9\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\n" +
@@ -6154,7 +6603,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -6173,137 +6622,144 @@ var file_holdfast_proto_goTypes = []any{
 	(*NeedsPeers)(nil),          // 14: holdfast.NeedsPeers
 	(*Lingers)(nil),             // 15: holdfast.Lingers
 	(*Heartbeat)(nil),           // 16: holdfast.Heartbeat
-	(*Scalar)(nil),              // 17: holdfast.Scalar
-	(*AgentFailure)(nil),        // 18: holdfast.AgentFailure
-	(*Committed)(nil),           // 19: holdfast.Committed
-	(*CommittedFile)(nil),       // 20: holdfast.CommittedFile
-	(*Prewarmed)(nil),           // 21: holdfast.Prewarmed
-	(*ExecOutput)(nil),          // 22: holdfast.ExecOutput
-	(*ImportProfile)(nil),       // 23: holdfast.ImportProfile
-	(*ToAgent)(nil),             // 24: holdfast.ToAgent
-	(*Exec)(nil),                // 25: holdfast.Exec
-	(*Assign)(nil),              // 26: holdfast.Assign
-	(*Start)(nil),               // 27: holdfast.Start
-	(*Stop)(nil),                // 28: holdfast.Stop
-	(*EndLingering)(nil),        // 29: holdfast.EndLingering
-	(*Routes)(nil),              // 30: holdfast.Routes
-	(*Release)(nil),             // 31: holdfast.Release
-	(*HeartbeatReply)(nil),      // 32: holdfast.HeartbeatReply
-	(*Tokens)(nil),              // 33: holdfast.Tokens
-	(*Prewarm)(nil),             // 34: holdfast.Prewarm
-	(*PrewarmPlan)(nil),         // 35: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),         // 36: holdfast.ExecRequest
-	(*RestartTaskRequest)(nil),  // 37: holdfast.RestartTaskRequest
-	(*RestartTaskResponse)(nil), // 38: holdfast.RestartTaskResponse
-	(*ScaleRequest)(nil),        // 39: holdfast.ScaleRequest
-	(*ScaleResponse)(nil),       // 40: holdfast.ScaleResponse
-	(*StatusRequest)(nil),       // 41: holdfast.StatusRequest
-	(*SamplesRequest)(nil),      // 42: holdfast.SamplesRequest
-	(*JobSamples)(nil),          // 43: holdfast.JobSamples
-	(*Series)(nil),              // 44: holdfast.Series
-	(*KillRequest)(nil),         // 45: holdfast.KillRequest
-	(*KillResponse)(nil),        // 46: holdfast.KillResponse
-	(*JobStatus)(nil),           // 47: holdfast.JobStatus
-	(*AvoidedNode)(nil),         // 48: holdfast.AvoidedNode
-	(*Generation)(nil),          // 49: holdfast.Generation
-	(*ScalarValue)(nil),         // 50: holdfast.ScalarValue
-	(*JobList)(nil),             // 51: holdfast.JobList
-	(*JobSummary)(nil),          // 52: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 53: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 54: holdfast.TaskStatus
-	(*Stage)(nil),               // 55: holdfast.Stage
-	(*Incident)(nil),            // 56: holdfast.Incident
-	(*Notification)(nil),        // 57: holdfast.Notification
-	(*JobEvent)(nil),            // 58: holdfast.JobEvent
-	nil,                         // 59: holdfast.JobSpec.EnvEntry
-	nil,                         // 60: holdfast.RoleSpec.ResourcesEntry
-	nil,                         // 61: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 62: holdfast.Start.EnvEntry
-	nil,                         // 63: holdfast.PrewarmPlan.EnvEntry
+	(*Pressure)(nil),            // 17: holdfast.Pressure
+	(*GPUUse)(nil),              // 18: holdfast.GPUUse
+	(*Scalar)(nil),              // 19: holdfast.Scalar
+	(*AgentFailure)(nil),        // 20: holdfast.AgentFailure
+	(*Committed)(nil),           // 21: holdfast.Committed
+	(*CommittedFile)(nil),       // 22: holdfast.CommittedFile
+	(*Prewarmed)(nil),           // 23: holdfast.Prewarmed
+	(*ExecOutput)(nil),          // 24: holdfast.ExecOutput
+	(*ImportProfile)(nil),       // 25: holdfast.ImportProfile
+	(*ToAgent)(nil),             // 26: holdfast.ToAgent
+	(*Exec)(nil),                // 27: holdfast.Exec
+	(*Assign)(nil),              // 28: holdfast.Assign
+	(*Start)(nil),               // 29: holdfast.Start
+	(*Stop)(nil),                // 30: holdfast.Stop
+	(*EndLingering)(nil),        // 31: holdfast.EndLingering
+	(*Routes)(nil),              // 32: holdfast.Routes
+	(*Release)(nil),             // 33: holdfast.Release
+	(*HeartbeatReply)(nil),      // 34: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 35: holdfast.Tokens
+	(*Prewarm)(nil),             // 36: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 37: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 38: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 39: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 40: holdfast.RestartTaskResponse
+	(*ScaleRequest)(nil),        // 41: holdfast.ScaleRequest
+	(*ScaleResponse)(nil),       // 42: holdfast.ScaleResponse
+	(*StatusRequest)(nil),       // 43: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 44: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 45: holdfast.JobSamples
+	(*Series)(nil),              // 46: holdfast.Series
+	(*KillRequest)(nil),         // 47: holdfast.KillRequest
+	(*KillResponse)(nil),        // 48: holdfast.KillResponse
+	(*JobStatus)(nil),           // 49: holdfast.JobStatus
+	(*AvoidedNode)(nil),         // 50: holdfast.AvoidedNode
+	(*Generation)(nil),          // 51: holdfast.Generation
+	(*ScalarValue)(nil),         // 52: holdfast.ScalarValue
+	(*JobList)(nil),             // 53: holdfast.JobList
+	(*JobSummary)(nil),          // 54: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 55: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 56: holdfast.TaskStatus
+	(*Straggler)(nil),           // 57: holdfast.Straggler
+	(*Stage)(nil),               // 58: holdfast.Stage
+	(*Incident)(nil),            // 59: holdfast.Incident
+	(*Notification)(nil),        // 60: holdfast.Notification
+	(*JobEvent)(nil),            // 61: holdfast.JobEvent
+	nil,                         // 62: holdfast.JobSpec.EnvEntry
+	nil,                         // 63: holdfast.RoleSpec.ResourcesEntry
+	nil,                         // 64: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 65: holdfast.Start.EnvEntry
+	nil,                         // 66: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	59, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	62, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	7,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	8,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
 	1,  // 5: holdfast.RoleSpec.completion:type_name -> holdfast.CompletionRule
-	60, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
+	63, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
 	10, // 7: holdfast.FromAgent.hello:type_name -> holdfast.Hello
 	11, // 8: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
 	12, // 9: holdfast.FromAgent.started:type_name -> holdfast.Started
 	13, // 10: holdfast.FromAgent.exited:type_name -> holdfast.Exited
 	16, // 11: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
-	18, // 12: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
-	19, // 13: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	23, // 14: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
-	21, // 15: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	22, // 16: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	20, // 12: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
+	21, // 13: holdfast.FromAgent.committed:type_name -> holdfast.Committed
+	25, // 14: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	23, // 15: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
+	24, // 16: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
 	14, // 17: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
 	15, // 18: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
 	13, // 19: holdfast.Hello.exited:type_name -> holdfast.Exited
-	17, // 20: holdfast.Exited.scalars:type_name -> holdfast.Scalar
-	17, // 21: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
-	20, // 22: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	61, // 23: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	26, // 24: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	27, // 25: holdfast.ToAgent.start:type_name -> holdfast.Start
-	28, // 26: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	30, // 27: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	31, // 28: holdfast.ToAgent.release:type_name -> holdfast.Release
-	32, // 29: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	33, // 30: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	34, // 31: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	25, // 32: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	29, // 33: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
-	7,  // 34: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	8,  // 35: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	35, // 36: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 37: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	30, // 38: holdfast.Assign.routes:type_name -> holdfast.Routes
-	62, // 39: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	26, // 40: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	63, // 41: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	23, // 42: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	44, // 43: holdfast.JobSamples.series:type_name -> holdfast.Series
-	44, // 44: holdfast.JobSamples.recent:type_name -> holdfast.Series
-	2,  // 45: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	54, // 46: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	53, // 47: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	58, // 48: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	56, // 49: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	7,  // 50: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	55, // 51: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	50, // 52: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	49, // 53: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	48, // 54: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
-	52, // 55: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 56: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 57: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	55, // 58: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	2,  // 59: holdfast.Notification.state:type_name -> holdfast.JobState
-	6,  // 60: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
-	9,  // 61: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	41, // 62: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	41, // 63: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	45, // 64: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	42, // 65: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	37, // 66: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	39, // 67: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	36, // 68: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	24, // 69: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	47, // 70: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	47, // 71: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	46, // 72: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	43, // 73: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	38, // 74: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	40, // 75: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	22, // 76: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	69, // [69:77] is the sub-list for method output_type
-	61, // [61:69] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	19, // 20: holdfast.Exited.scalars:type_name -> holdfast.Scalar
+	19, // 21: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
+	18, // 22: holdfast.Heartbeat.gpu:type_name -> holdfast.GPUUse
+	17, // 23: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
+	22, // 24: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	64, // 25: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	28, // 26: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	29, // 27: holdfast.ToAgent.start:type_name -> holdfast.Start
+	30, // 28: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	32, // 29: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	33, // 30: holdfast.ToAgent.release:type_name -> holdfast.Release
+	34, // 31: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	35, // 32: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	36, // 33: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	27, // 34: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	31, // 35: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	7,  // 36: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	8,  // 37: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	37, // 38: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 39: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	32, // 40: holdfast.Assign.routes:type_name -> holdfast.Routes
+	65, // 41: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	28, // 42: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	66, // 43: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	25, // 44: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	46, // 45: holdfast.JobSamples.series:type_name -> holdfast.Series
+	46, // 46: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	2,  // 47: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	56, // 48: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	55, // 49: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	61, // 50: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	59, // 51: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	7,  // 52: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	58, // 53: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	52, // 54: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	51, // 55: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	50, // 56: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
+	54, // 57: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 58: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 59: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	58, // 60: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	57, // 61: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
+	17, // 62: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
+	2,  // 63: holdfast.Notification.state:type_name -> holdfast.JobState
+	6,  // 64: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
+	9,  // 65: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	43, // 66: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	43, // 67: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	47, // 68: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	44, // 69: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	39, // 70: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	41, // 71: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	38, // 72: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	26, // 73: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	49, // 74: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	49, // 75: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	48, // 76: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	45, // 77: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	40, // 78: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	42, // 79: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	24, // 80: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	73, // [73:81] is the sub-list for method output_type
+	65, // [65:73] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -6326,7 +6782,8 @@ func file_holdfast_proto_init() {
 		(*FromAgent_NeedsPeers)(nil),
 		(*FromAgent_Lingers)(nil),
 	}
-	file_holdfast_proto_msgTypes[20].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[12].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[22].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -6338,14 +6795,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[50].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[52].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   60,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -235,12 +235,13 @@ func readField(value any, m protoreflect.Message, f protoreflect.FieldDescriptor
 		if !ok {
 			return fmt.Errorf("an object is wanted, not %T", value)
 		}
+		to := m.Mutable(f).Map()
 		for k, item := range all {
-			v, err := readValue(item, f.MapValue(), nil)
+			v, err := readValue(item, f.MapValue(), to.NewValue)
 			if err != nil {
 				return err
 			}
-			m.Mutable(f).Map().Set(protoreflect.ValueOfString(k).MapKey(), v)
+			to.Set(protoreflect.ValueOfString(k).MapKey(), v)
 		}
 		return nil
 	case f.IsList():
@@ -281,7 +282,7 @@ func readValue(value any, f protoreflect.FieldDescriptor, element func() protore
 	case json.Number:
 		return readNumber(v, f)
 	case map[string]any:
-		if f.Kind() == protoreflect.MessageKind && element != nil {
+		if f.Kind() == protoreflect.MessageKind {
 			e := element()
 			return e, readObject(v, e.Message())
 		}

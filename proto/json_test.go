@@ -28,7 +28,14 @@ func fill(m protoreflect.Message) {
 		f := fields.Get(i)
 		switch {
 		case f.IsMap():
-			m.Mutable(f).Map().Set(protoreflect.ValueOfString("key").MapKey(), protoreflect.ValueOfString("value"))
+			all := m.Mutable(f).Map()
+			value := all.NewValue()
+			if f.MapValue().Kind() == protoreflect.MessageKind {
+				fill(value.Message())
+			} else {
+				value = sample(f.MapValue())
+			}
+			all.Set(protoreflect.ValueOfString("key").MapKey(), value)
 		case f.IsList():
 			list := m.Mutable(f).List()
 			if f.Kind() == protoreflect.MessageKind {
@@ -151,7 +158,7 @@ func TestDocsHaveTheJSON(t *testing.T) {
 	}
 	for name, m := range map[string]pb.Message{
 		"job": &proto.JobStatus{}, "task": &proto.TaskStatus{}, "spare": &proto.SpareStatus{}, "avoided": &proto.AvoidedNode{}, "stage": &proto.Stage{},
-		"incident": &proto.Incident{}, "event": &proto.JobEvent{}, "directory": &proto.CheckpointSpec{},
+		"incident": &proto.Incident{}, "generation": &proto.Generation{}, "event": &proto.JobEvent{}, "directory": &proto.CheckpointSpec{},
 		"list": &proto.JobList{}, "summary": &proto.JobSummary{}, "scalar": &proto.ScalarValue{},
 		"notification": &proto.Notification{}, "samples": &proto.JobSamples{}, "series": &proto.Series{},
 	} {

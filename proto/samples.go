@@ -19,6 +19,10 @@ const (
 	SeriesCompleteStep   = "complete_step"
 	SeriesCPU            = "cpu_cores"
 	SeriesMemory         = "rss_bytes"
+	SeriesSent           = "sent_bytes_per_second"
+	SeriesReceived       = "received_bytes_per_second"
+	SeriesGPU            = "gpu_percent"
+	SeriesGPUMemory      = "gpu_memory_bytes"
 )
 
 // Selects reports whether the request asks for a series with this name, of this task ("" if

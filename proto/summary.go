@@ -99,11 +99,15 @@ func (s *JobStatus) Percent() int64 {
 }
 
 // Urgency orders tasks for people: 0 for those that failed, 1 for those that do not run yet
-// or again, and 2 for the others.
+// or again, or are stragglers, and 2 for the others.
 func Urgency(t *TaskStatus) int {
-	switch t.State {
-	case TaskState_TASK_STATE_FAILED:
+	switch {
+	case t.State == TaskState_TASK_STATE_FAILED:
 		return 0
+	case t.Straggler != nil:
+		return 1
+	}
+	switch t.State {
 	case TaskState_TASK_STATE_RUNNING, TaskState_TASK_STATE_SUCCEEDED, TaskState_TASK_STATE_STOPPED:
 		return 2
 	}

@@ -45,8 +45,19 @@ func (m *Messages) Assign(a core.Assign, lease, heartbeat time.Duration, plan *p
 		Job: m.job, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
 		Checkpoints: m.spec.Checkpoints, Files: m.spec.Files,
 		LeaseMs: lease.Milliseconds(), HeartbeatIntervalMs: heartbeat.Milliseconds(), Progress: m.progress(t.Role), MemoryMb: m.containerMB(t.Role),
-		PrewarmPlan: plan, Spec: m.brief, MorePorts: int32(runtime.MorePorts(m.spec, t)),
+		PrewarmPlan: plan, Spec: m.brief, MorePorts: int32(runtime.MorePorts(m.spec, t)), WatchWork: m.watchesWork(t.Role),
 	}
+}
+
+// watchesWork reports whether it matters how often a role's tasks are at work: they wait for
+// each other in each step, so that it shows which of them is the slowest.
+func (m *Messages) watchesWork(role string) bool {
+	for _, r := range m.spec.Roles {
+		if r.Name == role {
+			return r.Loss == proto.LossRule_LOSS_RULE_ALL && r.Count > 1 && m.spec.StragglerTimeMs > 0
+		}
+	}
+	return false
 }
 
 // progress is the pattern of steps in the output of a role's tasks; empty for services,

@@ -137,6 +137,7 @@ const (
 	KindWaiting   = "waiting"
 	KindNote      = "note"
 	KindStalled   = "stalled"
-	KindResumed   = "resumed" // a stalled job makes steps again
-	KindResized   = "resized" // a group has formed with other members than before
+	KindResumed   = "resumed"   // a stalled job makes steps again
+	KindResized   = "resized"   // a group has formed with other members than before
+	KindStraggler = "straggler" // a task is slower than the others of its role
 )

@@ -15,11 +15,17 @@ type trouble struct {
 // troublesToAvoid is how many failures within Limits.Window make a node one to avoid.
 const troublesToAvoid = 2
 
-// noteTrouble puts a failure down to a node.
-func (j *Job) noteTrouble(node, why string) {
-	before := len(j.recentTroubles(node))
-	j.nodeTrouble[node] = append(j.nodeTrouble[node], trouble{j.now, why})
-	if before == troublesToAvoid-1 {
+// noteTrouble puts a failure down to a node. One that is decisive makes it one to avoid by
+// itself.
+func (j *Job) noteTrouble(node, why string, decisive bool) {
+	before, n := len(j.recentTroubles(node)), 1
+	if decisive {
+		n = troublesToAvoid
+	}
+	for range n {
+		j.nodeTrouble[node] = append(j.nodeTrouble[node], trouble{j.now, why})
+	}
+	if before < troublesToAvoid && before+n >= troublesToAvoid {
 		j.record(nil, KindNote, "the node %s is avoided for %s, while others have room: %s", node, j.limits.Window, why)
 	}
 }

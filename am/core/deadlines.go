@@ -91,6 +91,9 @@ func (j *Job) considerWork(next *earliest) {
 		if by, leaves := j.leaves(t); leaves {
 			next.after(j.now, by)
 		}
+		if t.loc.slow && t.together() {
+			next.after(j.now, j.slowBy(t))
+		}
 	}
 }
 
@@ -102,7 +105,7 @@ func (j *Job) idle(t *task) bool {
 	if j.phase != assembling && !t.state.ongoing() && !t.state.done() && t.state != surplus {
 		return false
 	}
-	return t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil &&
+	return t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil && !t.loc.slow &&
 		len(t.expiring) == 0 && len(j.closing) == 0 && !t.notBefore.After(j.now)
 }
 

@@ -53,6 +53,8 @@
 //	                         is unreachable, and may be back until loc.deadline
 //	loc.orphan               any with a container: YARN has lost it, its agent has not
 //	loc.leave                any with a container that the task is to leave
+//	loc.slow                 any with a container in which the task is a straggler, and is
+//	                         to be moved
 //	run.pid                  running, lingering, stopping, finishing
 //	run.stop                 stopping
 //	run.finishBy             finishing
@@ -94,6 +96,7 @@
 //	                agent is unreachable
 //	orphan          a container that YARN has lost with its NodeManager, while its
 //	                agent is connected
+//	straggler       a task that is slower than the others of its role, for a while
 //	evicted         of a task: its container's directory was removed
 //	dirty           of a task: its attempt may have left a broken save, and the store
 //	                was not prepared since

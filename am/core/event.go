@@ -177,12 +177,13 @@ type Noted struct{ Text string }
 
 // StepsReported holds the steps that tasks have reported since the previous such event.
 // Saving: a task has written part of a checkpoint since, or made progress that is no step.
-// It comes about once a second at most, and once in pace.UsageInterval with what the tasks have
-// used.
+// It comes about once a second at most, once in pace.UsageInterval with what the tasks have
+// used, and once in Job.CountInterval with what each of those that run has done.
 type StepsReported struct {
 	Steps  []Step
 	Saving bool
 	Usage  []pace.Usage
+	Counts []pace.Count
 }
 
 // Step is the latest step that a task has reported.
@@ -261,6 +262,7 @@ const (
 	CauseRequested                // a person asked for its restart
 	CauseScaledDown               // a person wants fewer tasks
 	CauseVirtualLimit             // it reserved more virtual memory than its node allows
+	CauseStraggler                // it was slower than the others of its role
 )
 
 var causeText = [...]string{
@@ -281,6 +283,7 @@ var causeText = [...]string{
 	CauseRequested:          "restart requested",
 	CauseScaledDown:         "scaled down",
 	CauseVirtualLimit:       "over the node's limit of virtual memory",
+	CauseStraggler:          "slower than the others",
 }
 
 // CauseTexts returns the texts of all causes.

@@ -85,6 +85,8 @@ type TaskRecord struct {
 	FinishBy int64 `json:"finish_by,omitempty"`
 	// Early is how its attempts have failed before their first step.
 	Early early `json:"early,omitzero"`
+	// Moves is how often it was moved since it was a straggler.
+	Moves int `json:"moves,omitempty"`
 	// Fault is its part in its generation's failure, until that is attributed.
 	Fault *Fault `json:"fault,omitempty"`
 	// AwaitingExpiry are containers that may still run an attempt, until when.
@@ -155,7 +157,7 @@ func (t *task) journal() TaskRecord {
 		MemoryMB: t.memoryMB, Failures: toMillis(t.history.failures), Losses: toMillis(t.history.losses),
 		LastLoss: millis(t.history.lastLoss), LostAt: millis(t.loss.since), StoreDirty: t.dirty, Parked: t.parked, Surplus: t.surplus,
 		SuspectsServices: t.loss.suspectsServices, ConsistentServerState: t.run.fromServices, FinishBy: millis(t.run.finishBy),
-		Early: t.history.early, Step: t.progress.step, StepAt: millis(t.progress.at),
+		Early: t.history.early, Moves: t.history.moves, Step: t.progress.step, StepAt: millis(t.progress.at),
 	}
 	if s := t.run.stop; s.reason != "" {
 		r.Stop = &StopRecord{s.reason, s.cause, millis(s.by)}
@@ -207,7 +209,7 @@ func (j *Job) resumeTask(t *task, r TaskRecord) {
 	j.restoreState(t, r)
 	j.begun = j.begun || r.Attempt >= 0
 	t.port = cmp.Or(r.Port, t.port)
-	t.history = history{failures: fromMillis(r.Failures), losses: fromMillis(r.Losses), lastLoss: fromMilli(r.LastLoss), early: r.Early}
+	t.history = history{failures: fromMillis(r.Failures), losses: fromMillis(r.Losses), lastLoss: fromMilli(r.LastLoss), early: r.Early, moves: r.Moves}
 	t.progress = progress{r.Step, fromMilli(r.StepAt)}
 	t.loss.since, t.loss.suspectsServices, t.dirty = fromMilli(r.LostAt), r.SuspectsServices, r.StoreDirty
 	t.parked, t.surplus = r.Parked, r.Surplus

@@ -51,6 +51,12 @@ type Limits struct {
 	// less than zero: nothing is. StallWarning is the same for the line in the event
 	// log. Both may be longer (package pace).
 	Stall, StallWarning time.Duration
+	// StragglerTime is for how long a task must be slower than the others of its role,
+	// StragglerFactor times at least, to be a straggler; less than zero: none is looked for.
+	StragglerTime   time.Duration
+	StragglerFactor float64
+	// StragglerMoves is how often one task is moved to another node for that; 0: none is.
+	StragglerMoves int
 	// Stop is the time that tasks get between SIGTERM and SIGKILL when they are stopped
 	// at the job's end, to start again together, or because a move cannot wait; less
 	// than zero: none. Leave is what agents get to save logs and unmount.
@@ -79,6 +85,13 @@ type Limits struct {
 
 // DefaultStall is Limits.Stall by default.
 const DefaultStall = 10 * time.Minute
+
+// DefaultStragglerTime and DefaultStragglerFactor are Limits.StragglerTime and
+// StragglerFactor by default.
+const (
+	DefaultStragglerTime   = 2 * time.Minute
+	DefaultStragglerFactor = 2
+)
 
 // DefaultStop is Limits.Stop by default.
 const DefaultStop = 5 * time.Second
@@ -109,6 +122,10 @@ func (l Limits) withDefaults() Limits {
 	l.Stop = max(l.Stop, 0)
 	d(&l.Stall, DefaultStall)
 	d(&l.StallWarning, 2*time.Minute)
+	d(&l.StragglerTime, DefaultStragglerTime)
+	if l.StragglerFactor == 0 {
+		l.StragglerFactor = DefaultStragglerFactor
+	}
 	d(&l.Lease, DefaultLease)
 	d(&l.LeaseExpiry, proto.LeaseExpiry(l.Lease))
 	d(&l.Leave, 10*time.Second)

@@ -258,7 +258,7 @@ func (j *Job) trouble(e AgentFailed) {
 		return
 	}
 	if e.NodeSpecific {
-		j.noteTrouble(t.loc.node, t.name+": "+e.Detail) // and once more: one such failure is enough
+		j.noteTrouble(t.loc.node, t.name+": "+e.Detail, true)
 	}
 	c := t.loc.container
 	j.loseContainer(t, CauseLaunch, e.Detail)
@@ -276,7 +276,7 @@ func (j *Job) loseContainer(t *task, c Cause, why string) {
 		t.history.losses = append(t.history.losses, j.now)
 	}
 	if c == CauseLaunch || c == CauseDisksFailed {
-		j.noteTrouble(t.loc.node, t.name+": "+cmp.Or(why, c.String()))
+		j.noteTrouble(t.loc.node, t.name+": "+cmp.Or(why, c.String()), false)
 	}
 	hadAddress := t.loc.port != 0
 	if t.run.number >= 0 && !t.parked {

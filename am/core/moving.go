@@ -13,7 +13,7 @@ import (
 // is released, and only then does the next attempt start, elsewhere. A task whose node
 // closes, or has lost its NodeManager, keeps running until its stand-in, a container
 // elsewhere, has an agent and, where there is one, a warm interpreter. Off a node that
-// closes tasks move one by one.
+// closes tasks move one by one. A straggler moves in the same way.
 
 // preemptionWarned gives back what the scheduler wants. Where others would do as
 // well as the containers that it names, idle ones go first.
@@ -185,7 +185,14 @@ func (j *Job) leaves(t *task) (by time.Time, is bool) {
 	if o := t.loc.orphan; o != nil && (by.IsZero() || o.until.Before(by)) {
 		return o.until, true
 	}
-	return by, is
+	return by, is || t.loc.slow
+}
+
+// leavesOnlySlow reports whether a task leaves for no other reason than that it is a
+// straggler.
+func (j *Job) leavesOnlySlow(t *task) bool {
+	_, closes := j.closes(t.loc.node)
+	return t.loc.slow && !closes && t.loc.orphan == nil
 }
 
 // vacate moves the tasks that must leave their containers, as far as it is time.
@@ -204,6 +211,9 @@ func (j *Job) vacate() {
 	for _, t := range j.busy {
 		if t.loc.container == "" || t.unreachable() || t.leavesNow() || t.state.done() {
 			continue
+		}
+		if t.notRunning() && j.leavesOnlySlow(t) { // its next attempt may not be slow
+			j.endSlow(t)
 		}
 		by, leaves := j.leaves(t)
 		order := t.loc.leave
@@ -224,10 +234,12 @@ func (j *Job) leaveCause(t *task, leaves bool) Cause {
 	switch {
 	case t.surplus:
 		return CauseScaledDown
-	case !leaves:
+	case !leaves || j.leavesOnlySlow(t) && t.loc.leave.reason == leaveScheduler:
 		return CausePreempted
 	case t.loc.orphan != nil:
 		return CauseNodeLost
+	case j.leavesOnlySlow(t):
+		return CauseStraggler
 	}
 	return CauseNodeDecommissioned
 }
@@ -243,7 +255,10 @@ func (j *Job) moveNext(moving []*task) {
 	complete := true // all that move together have their stand-ins
 	for _, t := range moving {
 		s := j.getStandIn(t)
-		complete = complete && (j.stands(s) || !together(t))
+		if j.leavesOnlySlow(t) && j.stayIfNowhere(t, s) {
+			return
+		}
+		complete = complete && (j.stands(s) || !together(t) || j.leavesOnlySlow(t))
 	}
 	if j.any(func(t *task) bool {
 		return !t.loss.since.IsZero() || t.leavesNow() || !t.loc.leave.by.IsZero() && !t.state.done()
@@ -252,7 +267,7 @@ func (j *Job) moveNext(moving []*task) {
 	}
 	var first *task
 	for _, t := range moving {
-		if !j.stands(j.standIn(t)) || together(t) && !complete {
+		if !j.stands(j.standIn(t)) || together(t) && !complete || j.leavesOnlySlow(t) && !j.slowMayMove(t) {
 			continue
 		}
 		if first == nil {
@@ -263,6 +278,10 @@ func (j *Job) moveNext(moving []*task) {
 		wait, grace := j.limits.Save, max(j.limits.Save, j.limits.Stop)
 		if by, _ := j.leaves(t); !by.IsZero() {
 			wait, grace = min(wait, by.Sub(j.now)/4), min(grace, by.Sub(j.now)/4)
+		}
+		if j.leavesOnlySlow(t) && t.together() { // it has waited for that
+			j.leaveContainer(t, CauseStraggler, grace)
+			return
 		}
 		j.becomeLeaving(t, leaveOrder{by: j.now.Add(wait), grace: grace})
 	}

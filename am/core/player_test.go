@@ -41,7 +41,7 @@ type player struct {
 }
 
 // usual leaves out of a transcript what is so of nearly all.
-var usual = strings.NewReplacer(" NeedsPeers:false", "", "FixedWorld:false", "", " Absent:[]", "", " Fenced:[]", "", " WorldChanged:false", "", " Pause:0s", "", " Others:map[]", "", " Near:[]", "")
+var usual = strings.NewReplacer(" NeedsPeers:false", "", "FixedWorld:false", "", " Absent:[]", "", " Fenced:[]", "", " WorldChanged:false", "", " Pause:0s", "", " Others:map[]", "", " Near:[]", "", " Counts:[]", "")
 
 func play(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
 	t.Helper()
@@ -78,6 +78,12 @@ func (p *player) step(e core.Event) {
 			x := *a.Exited
 			a.Exited = nil
 			text = fmt.Sprintf("%+v, exited %+v", a, x)
+		}
+		if s, ok := e.(core.StepsReported); ok && len(s.Counts) > 0 {
+			text = ""
+			for _, c := range s.Counts {
+				text += fmt.Sprintf(" %s: step %d, %d reports, at work %d of %d;", c.Task, c.Step, c.Reports, c.Works, c.Looks)
+			}
 		}
 		text = usual.Replace(text)
 		fmt.Fprintf(&p.log, "%6.1fs %T%s\n", p.now.Sub(p.start).Seconds(), e, text)

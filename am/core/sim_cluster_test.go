@@ -93,6 +93,7 @@ func (s *sim) act(a core.Action) {
 		}
 		s.tellAM(s.upTo(100*time.Millisecond), core.StorePrepared{})
 	case core.Record:
+		s.slow.told(a)
 		free := strings.Contains(a.Text, "stopped in order")
 		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted, core.CauseRequested, core.CauseScaledDown} {
 			free = free || strings.Contains(a.Text, c.String())

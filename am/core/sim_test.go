@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
 
@@ -51,6 +52,7 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - no process that lingers for others is let end while one of them is at work;
 //   - what is restarted because no steps are made is restarted only then, and not while a
 //     task is busy, for a while;
+//   - who is named as a straggler is one, and is not moved more often than is allowed;
 //   - what a person asks to be restarted ends, which is no failure of it;
 //   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
 //   - nothing is left when it has ended.
@@ -75,6 +77,7 @@ type sim struct {
 	died             time.Time      // an application master, last
 
 	model        simModel
+	slow         *simSlow
 	roles        []*proto.RoleSpec
 	spares       int
 	linger       bool // workers stay after their work, until they are let end
@@ -127,6 +130,7 @@ type simProcess struct {
 	hangs      bool  // no steps are made while it runs
 	polls      bool  // it uses a CPU while it hangs
 	cpu        time.Duration
+	count      pace.Count
 	reports    int  // of what it has used, to the present application master
 	failing    bool // it has said why it fails, and takes its time to end
 	stopped    bool // it has been told to end
@@ -314,8 +318,8 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: 40 * time.Second, LivenessFile: true,
-		QuorumWait: s.quorumWait, Grow: s.grow, GrowPause: 20 * time.Second})
+	return core.New(tasks, s.restarts, s.spares, s.slow.limits(core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: 40 * time.Second, LivenessFile: true,
+		QuorumWait: s.quorumWait, Grow: s.grow, GrowPause: 20 * time.Second}))
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
@@ -326,6 +330,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
+	s.slow = newSimSlow(s)
 	s.roles = psAndWorkers(int32(s.r.IntN(3)), 1+int32(s.r.IntN(3)))
 	if n%3 == 0 {
 		s.roles = ranks(1 + int32(s.r.IntN(4)))
@@ -373,6 +378,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	s.after(s.upTo(8*time.Second), s.fault)
 	s.after(stepEvery, s.makeSteps)
 	s.after(stepEvery, s.reportUsage)
+	s.slow.begin()
 	limit, at := start.Add(time.Hour), 0 // at counts what happens at one time
 	for s.finish == nil {
 		if len(s.queue) == 0 {

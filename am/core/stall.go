@@ -18,6 +18,7 @@ import (
 // stepped takes in which steps tasks have made, and that they have saved.
 func (j *Job) stepped(e StepsReported) {
 	j.takeUsage(e.Usage)
+	j.takeCounts(e.Counts)
 	p, news := &j.pace, false
 	for _, s := range e.Steps {
 		if t := j.named[s.Task]; t != nil && s.Step != 0 && s.Step != t.progress.step {

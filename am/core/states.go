@@ -132,6 +132,7 @@ func (j *Job) becomeRestarting(t *task) {
 func (j *Job) becomeRunning(t *task, fromServices bool) {
 	j.touch(t)
 	t.run = attempt{number: t.run.number + 1, started: j.now, fromServices: fromServices}
+	t.loc.slow = false // it may not be so again
 	t.loss.blamesPeer, t.loss.suspectsServices = false, false
 	t.notBefore = time.Time{}
 	t.state = running
@@ -251,6 +252,20 @@ func (j *Job) becomeLeaving(t *task, o leaveOrder) {
 
 // becomeStaying takes that back.
 func (j *Job) becomeStaying(t *task) { t.loc.leave = leaveOrder{} }
+
+// becomeSlow: the task is to leave its container, where it is a straggler.
+func (j *Job) becomeSlow(t *task) {
+	j.touch(t)
+	t.loc.slow = true
+}
+
+// endSlow takes that back, also while it waits for the right moment.
+func (j *Job) endSlow(t *task) {
+	if t.loc.slow && !t.loc.leave.whateverNode() {
+		j.becomeStaying(t)
+	}
+	t.loc.slow = false
+}
 
 // delay has the task not start before then.
 func (j *Job) delay(t *task, until time.Time) {

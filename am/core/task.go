@@ -32,8 +32,10 @@ type Task struct {
 	Parked    bool       // the job works without it, until its group forms again, or its role is scaled up
 	Tail      []string   // last lines of output of an attempt that failed
 	Exit      TaskExited // how that attempt ended; zero: its container was lost
+	Speed     pace.Speed // of its attempt
 
-	failures int
+	failures  int
+	slowSince time.Time // it is a straggler since then; zero: it is none
 }
 
 // Failures counts the failures that were the task's own, ever; where all tasks
@@ -79,6 +81,7 @@ type location struct {
 	files           localizing // before the agent has attached
 	orphan          *orphan    // nil: YARN has not lost the container
 	leave           leaveOrder
+	slow            bool // it has to leave since it is a straggler there
 }
 
 // leaveOrder has a task leave its container. The zero value is no order.
@@ -109,6 +112,7 @@ type attempt struct {
 	finishBy     time.Time
 	lingered     bool // it has said that it lingers
 	usage        pace.Meter
+	speed        speed
 }
 
 // stop is why an attempt was told to end, and what follows. The zero value: it was not.
@@ -155,6 +159,7 @@ type history struct {
 	losses   []time.Time // of containers
 	lastLoss time.Time
 	early    early
+	moves    int // as a straggler
 
 	preempted   int // containers, each sooner than Limits.Calm after the one before
 	preemptedAt time.Time
@@ -172,6 +177,7 @@ func (j *Job) view(t *task) Task {
 		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.ordinal, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port, MemoryMB: t.memoryMB,
 		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Parked: j.isParked(t) || t.state == surplus, Tail: t.loss.tail, Exit: t.loss.exit,
+		Speed: t.run.speed.known, slowSince: t.run.speed.since,
 		failures: len(t.history.failures),
 	}
 }

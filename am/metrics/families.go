@@ -3,6 +3,7 @@ package metrics
 import (
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,6 +60,20 @@ var families = []family{
 		values: byRole(func(t *proto.TaskStatus) float64 { return t.CpuCores })},
 	{name: "holdfast_memory_bytes", help: "Memory of the tasks' processes, by role.", kind: gauge, labels: []string{"role"},
 		values: byRole(func(t *proto.TaskStatus) float64 { return float64(t.RssBytes) })},
+	{name: "holdfast_network_received_bytes_per_second", help: "What the tasks' processes receive over TCP, by role, as far as known.", kind: gauge, labels: []string{"role"},
+		values: where((*proto.TaskStatus).HasTraffic, (*proto.TaskStatus).GetReceivedBytesPerSecond)},
+	{name: "holdfast_network_sent_bytes_per_second", help: "What the tasks' processes send over TCP, by role, as far as known.", kind: gauge, labels: []string{"role"},
+		values: where((*proto.TaskStatus).HasTraffic, (*proto.TaskStatus).GetSentBytesPerSecond)},
+	{name: "holdfast_gpus_busy", help: "GPUs of the tasks in which something computes, by role; one that does half the time counts for a half.", kind: gauge, labels: []string{"role"},
+		values: where((*proto.TaskStatus).HasGPUUse, (*proto.TaskStatus).BusyGPUs)},
+	{name: "holdfast_gpu_memory_bytes", help: "Memory in use of the tasks' GPUs, by role.", kind: gauge, labels: []string{"role"},
+		values: where((*proto.TaskStatus).HasGPUUse, func(t *proto.TaskStatus) float64 { return float64(t.GpuMemoryBytes) })},
+	{name: "holdfast_task_step_seconds", help: "Time that a step of a task takes, or from one report of a step to the next where all count the same steps, in roles of at most 100 tasks.", kind: gauge, labels: []string{"role", "task"},
+		values: perTask(func(t *proto.TaskStatus) (float64, bool) { return t.StepSeconds, t.StepSeconds > 0 })},
+	{name: "holdfast_task_work_share", help: "Share of the time in which a rank works, and does not wait for others, in roles of at most 100 tasks.", kind: gauge, labels: []string{"role", "task"},
+		values: perTask(func(t *proto.TaskStatus) (float64, bool) { return t.GetWorkShare(), t.WorkShare != nil })},
+	{name: "holdfast_stragglers", help: "Tasks that are slower than the others of their role for --straggler-time.", kind: gauge, labels: []string{"role"},
+		values: byRole(func(t *proto.TaskStatus) float64 { return truth(t.Straggler != nil) })},
 	{name: "holdfast_spares", help: "Spare containers that the job has.", kind: gauge,
 		values: always(func(s *scrape) float64 { return float64(len(s.Spares)) })},
 	{name: "holdfast_generation", help: "Restarts of all tasks together.", kind: gauge,
@@ -141,6 +156,18 @@ func tasks(s *scrape, emit func(float64, ...string)) {
 }
 
 // byRole returns the values of a family that adds up the tasks of each role.
+// where is byRole of the roles of which any task has the value.
+func where(has func(*proto.TaskStatus) bool, value func(*proto.TaskStatus) float64) func(*scrape, func(float64, ...string)) {
+	all := byRole(value)
+	return func(s *scrape, emit func(float64, ...string)) {
+		all(s, func(v float64, role ...string) {
+			if slices.ContainsFunc(s.Tasks, func(t *proto.TaskStatus) bool { return t.Role == role[0] && has(t) }) {
+				emit(v, role...)
+			}
+		})
+	}
+}
+
 func byRole(value func(*proto.TaskStatus) float64) func(*scrape, func(float64, ...string)) {
 	return func(s *scrape, emit func(float64, ...string)) {
 		sum := map[string]float64{}
@@ -149,6 +176,25 @@ func byRole(value func(*proto.TaskStatus) float64) func(*scrape, func(float64, .
 		}
 		for _, c := range s.Roles() {
 			emit(sum[c.Role], c.Role)
+		}
+	}
+}
+
+// tasksEach bounds the tasks of a role of which each has metrics of its own: Prometheus keeps
+// every series.
+const tasksEach = 100
+
+// perTask returns the values of a family with a metric for each task, as far as it is known.
+func perTask(value func(*proto.TaskStatus) (float64, bool)) func(*scrape, func(float64, ...string)) {
+	return func(s *scrape, emit func(float64, ...string)) {
+		all := map[string]int{}
+		for _, c := range s.Roles() {
+			all[c.Role] = c.All
+		}
+		for _, t := range s.Tasks {
+			if v, known := value(t); known && all[t.Role] <= tasksEach {
+				emit(v, t.Role, t.Task)
+			}
 		}
 	}
 }

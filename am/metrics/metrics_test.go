@@ -27,14 +27,14 @@ var update = flag.Bool("update", false, "write the table of docs/metrics.md")
 
 // newStore returns a status that has something to show in every metric.
 func newStore() *status.Store {
-	now := time.Now().UnixMilli()
+	now, share := time.Now().UnixMilli(), 0.25
 	s := status.New(&proto.JobStatus{
 		Id: "application_1_0001", Name: "mnist\xff", User: "alice", Framework: "tensorflow", State: proto.JobState_JOB_STATE_RUNNING,
 		StartedUnixMs: 1000, Generation: 2, Step: 400, StepsPerSecond: 2.5, CompleteStep: 350, CompleteStepAtUnixMs: now - 5_000_000,
 		Tasks: []*proto.TaskStatus{
 			{Task: "ps-0", Role: "ps", State: proto.TaskState_TASK_STATE_RUNNING, RssBytes: 1000},
-			{Task: "worker-0", Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING, CpuCores: 1.5, RssBytes: 300, Failures: 1},
-			{Task: "worker-1", Role: "worker", State: proto.TaskState_TASK_STATE_RESTARTING, CpuCores: 0.5, RssBytes: 400, Failures: 2},
+			{Task: "worker-0", Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING, CpuCores: 1.5, RssBytes: 300, Failures: 1, SentBytesPerSecond: 5, ReceivedBytesPerSecond: 7, Gpus: 2, GpuPercent: 75, GpuMemoryBytes: 9, GpuMemoryLimitBytes: 10, StepSeconds: 0.5, WorkShare: &share},
+			{Task: "worker-1", Role: "worker", State: proto.TaskState_TASK_STATE_RESTARTING, CpuCores: 0.5, RssBytes: 400, Failures: 2, Straggler: &proto.Straggler{}},
 		},
 		Incidents: []*proto.Incident{
 			{AtUnixMs: now - 9000, Task: "worker-0", Cause: "node lost", RecoveredUnixMs: now - 6000, RecoveredAfterMs: 3000, ProgressUnixMs: now - 2000, ProgressAfterMs: 7000, LostSteps: 50},
@@ -74,7 +74,15 @@ func TestScrape(t *testing.T) {
 		`holdfast_tasks{` + app + `,role="ps",state="restarting"} 0`,
 		`holdfast_task_failures{` + app + `,role="worker"} 3`,
 		`holdfast_cpu_cores{` + app + `,role="worker"} 2`,
+		`holdfast_network_sent_bytes_per_second{` + app + `,role="worker"} 5`,
+		`holdfast_network_received_bytes_per_second{` + app + `,role="worker"} 7`,
+		`holdfast_gpus_busy{` + app + `,role="worker"} 1.5`,
+		`holdfast_gpu_memory_bytes{` + app + `,role="worker"} 9`,
 		`holdfast_memory_bytes{` + app + `,role="worker"} 700`,
+		`holdfast_task_step_seconds{` + app + `,role="worker",task="worker-0"} 0.5`,
+		`holdfast_task_work_share{` + app + `,role="worker",task="worker-0"} 0.25`,
+		`holdfast_stragglers{` + app + `,role="worker"} 1`,
+		`holdfast_stragglers{` + app + `,role="ps"} 0`,
 		`holdfast_generation{` + app + `} 2`,
 		`holdfast_step{` + app + `} 400`,
 		`holdfast_steps_per_second{` + app + `} 2.5`,

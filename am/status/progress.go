@@ -8,6 +8,7 @@ import (
 
 	"holdfast/am/core"
 	"holdfast/am/core/pace"
+	"holdfast/proto"
 )
 
 // stepsInterval is how often steps are reported to core.
@@ -28,10 +29,17 @@ type progress struct {
 
 	usage     map[string]pace.Usage // the latest, by task, since core was told
 	usageTold time.Time
+
+	every      time.Duration         // core is told what tasks have done; 0: never
+	counts     map[string]pace.Count // the latest, by task, since core was told
+	countsTold time.Time
 }
 
 func newProgress() *progress {
-	return &progress{steps: map[string]int64{}, news: map[string]int64{}, other: map[string]int64{}, usage: map[string]pace.Usage{}}
+	return &progress{
+		steps: map[string]int64{}, news: map[string]int64{}, other: map[string]int64{},
+		usage: map[string]pace.Usage{}, counts: map[string]pace.Count{},
+	}
 }
 
 // report takes in the step that a task reports, and reports whether it is new.
@@ -55,6 +63,18 @@ func (p *progress) use(task string, cpu time.Duration, bytes int64) {
 	}
 }
 
+// count takes in what a task's attempt has done.
+func (p *progress) count(now time.Time, task string, h *proto.Heartbeat) {
+	if p.every == 0 || h.ReportedSteps == 0 && h.Looks == 0 {
+		return
+	}
+	c := pace.Count{Task: task, Step: h.Step, Reports: h.ReportedSteps, Looks: h.Looks, Works: h.LooksAtWork}
+	if c.Reports > 0 {
+		c.At = now.Add(-time.Duration(h.StepAgeMs) * time.Millisecond)
+	}
+	p.counts[task] = c
+}
+
 // reportOther takes in what a task reports of progress that is no step.
 func (p *progress) reportOther(task string, other int64) {
 	if other != 0 && p.other[task] != other {
@@ -68,7 +88,11 @@ func (p *progress) interrupt() { p.from = time.Time{} }
 
 // due reports whether there is something that core is to be told of now.
 func (p *progress) due(now time.Time) bool {
-	return (len(p.news) > 0 || p.saving) && now.Sub(p.told) >= stepsInterval || p.usageDue(now)
+	return (len(p.news) > 0 || p.saving) && now.Sub(p.told) >= stepsInterval || p.usageDue(now) || p.countsDue(now)
+}
+
+func (p *progress) countsDue(now time.Time) bool {
+	return len(p.counts) > 0 && now.Sub(p.countsTold) >= p.every
 }
 
 func (p *progress) usageDue(now time.Time) bool {
@@ -88,6 +112,13 @@ func (p *progress) take(now time.Time) core.StepsReported {
 		}
 		clear(p.usage)
 		p.usageTold = now
+	}
+	if p.countsDue(now) {
+		for _, task := range slices.Sorted(maps.Keys(p.counts)) {
+			e.Counts = append(e.Counts, p.counts[task])
+		}
+		clear(p.counts)
+		p.countsTold = now
 	}
 	clear(p.news)
 	p.saving, p.told = false, now

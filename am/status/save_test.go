@@ -22,7 +22,7 @@ func TestSave(t *testing.T) {
 	defer dir.Close()
 	begin := time.Unix(1000, 0)
 	measured := samples.New("j", begin, []samples.Task{{Name: "worker-0", Role: "worker"}})
-	measured.AddUsage(begin, "worker-0", time.Second, 1e6)
+	measured.AddUsage(begin, "worker-0", &proto.Heartbeat{CpuMs: (time.Second).Milliseconds(), RssBytes: 1e6})
 	status.New(&proto.JobStatus{Id: "j", Step: 7}, measured, nil, 0).Save(t.Context(), dir, nil)
 	text, err := store.ReadFile(t.Context(), dir, proto.StatusFile)
 	saved := &proto.JobStatus{}

@@ -135,6 +135,7 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 			s.hosted[t.Container] = status.Tasks[i]
 			s.complete = s.complete && (t.Parked || t.State != proto.TaskState_TASK_STATE_WAITING) && t.State != proto.TaskState_TASK_STATE_RESTARTING
 		}
+		tellDifferences(status, events)
 		recordGeneration(status, job, time.Now())
 		status.Spares = spareStatus(job.Spares(), status.Spares)
 		status.AvoidedNodes = avoidedNodes(job.AvoidedNodes())
@@ -142,6 +143,18 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 		if len(status.Events) > maxEvents {
 			status.Events = append(status.Events[:maxEvents/4], status.Events[len(status.Events)-maxEvents/2:]...)
 		}
+	})
+}
+
+// UpdateSpeeds updates how fast tasks are from core's state, where that is all that has changed.
+func (s *Store) UpdateSpeeds(job *core.Job) {
+	s.Update(func(status *proto.JobStatus) {
+		for i, t := range job.Tasks() {
+			if i < len(status.Tasks) {
+				updateSpeed(status.Tasks[i], t)
+			}
+		}
+		tellDifferences(status, nil)
 	})
 }
 
@@ -174,7 +187,11 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 		t.WarmRssBytes, t.WarmStatus = h.WarmRssBytes, h.WarmStatus
 		cpu := time.Duration(h.CpuMs) * time.Millisecond
 		s.progress.use(t.Task, cpu, h.IoBytes)
-		t.CpuCores = s.samples.AddUsage(now, t.Task, cpu, h.RssBytes)
+		s.progress.count(now, t.Task, h)
+		t.Pressure = h.Pressure
+		t.CpuCores = s.samples.AddUsage(now, t.Task, h)
+		t.SentBytesPerSecond, t.ReceivedBytesPerSecond = h.GetSentBytesPerSecond(), h.GetReceivedBytesPerSecond()
+		t.GpuPercent, t.GpuMemoryBytes, t.GpuMemoryLimitBytes = h.GetGpu().GetPercent(), h.GetGpu().GetMemoryBytes(), h.GetGpu().GetMemoryLimitBytes()
 		t.MemoryPeakBytes = max(t.MemoryPeakBytes, h.RssBytes)
 		if h.Line != "" {
 			t.Line, t.LineAtUnixMs = h.Line, now.UnixMilli()-h.LineAgeMs
@@ -289,11 +306,13 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
 	if t.Parked {
 		s.State, s.Why = proto.TaskState_TASK_STATE_PARKED, "the others work without it"
-		s.RssBytes, s.CpuCores = 0, 0 // of an agent that may be gone
+		s.RssBytes, s.CpuCores, s.SentBytesPerSecond, s.ReceivedBytesPerSecond = 0, 0, 0, 0 // of an agent that may be gone
+		s.GpuPercent, s.GpuMemoryBytes, s.GpuMemoryLimitBytes = 0, 0, 0
 		if t.Cause != core.CauseUnknown {
 			s.Why += ": " + t.Cause.String()
 		}
 	}
+	updateSpeed(s, t)
 	s.ExitCode, s.ExitSignal = nil, int32(t.Exit.Signal)
 	if t.Exit.Code != 0 || t.Exit.Signal != 0 {
 		code := int32(t.Exit.Code)

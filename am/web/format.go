@@ -29,6 +29,7 @@ var functions = template.FuncMap{
 	"rate":      text.Rate,
 	"remaining": text.Duration,
 	"cores":     func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) },
+	"percent":   func(v *float64) string { return strconv.FormatFloat(*v*100, 'f', 0, 64) + "%" },
 	"seconds":   func(n int64) string { return text.Duration(text.Milliseconds(n)) },
 	"lines":     func(l []string) string { return strings.Join(l, "\n") },
 }

@@ -43,6 +43,8 @@ type jobView struct {
 	Matching  int // after it
 	Query     taskQuery
 	Columns   []column
+	Network   bool // the table has columns of these
+	GPUs      bool
 	States    []string
 	Roles     []string
 	Events    []*proto.JobEvent // the newest first
@@ -85,7 +87,8 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	v.Formed = newestGenerations(status)
 	v.Avoided = status.Avoiding(time.Now())
 	v.Rows, v.Matching = taskRows(status, v.Query, time.Now())
-	v.Columns = v.Query.columns()
+	v.Columns = v.Query.columns(status.Tasks)
+	v.Network, v.GPUs = slices.ContainsFunc(status.Tasks, (*proto.TaskStatus).HasTraffic), slices.ContainsFunc(status.Tasks, (*proto.TaskStatus).HasGPUUse)
 	shown := status.Events[max(0, len(status.Events)-eventsShown):]
 	v.Omitted = len(status.Events) - len(shown)
 	v.Events = slices.Clone(shown)
@@ -142,13 +145,32 @@ func taskRows(status *proto.JobStatus, q taskQuery, now time.Time) (rows []taskR
 }
 
 // Memory returns the memory that the task uses, of how much: "477 of 500 MiB".
-func (t taskRow) Memory() string {
-	used, limit := text.Size(t.RssBytes), text.Size(t.MemoryLimitBytes)
+func (t taskRow) Memory() string { return sizeOf(t.RssBytes, t.MemoryLimitBytes) }
+
+// sizeOf returns how much is used, of how much.
+func sizeOf(n, of int64) string {
+	used, limit := text.Size(n), text.Size(of)
 	if used == "" || limit == "" {
 		return used
 	}
 	_, unit, _ := strings.Cut(limit, " ")
 	return strings.TrimSuffix(used, " "+unit) + " of " + limit
+}
+
+// Traffic returns what the task receives and sends a second.
+func (t taskRow) Traffic() string {
+	if !t.HasTraffic() {
+		return ""
+	}
+	return "↓" + text.Flow(t.ReceivedBytesPerSecond) + " ↑" + text.Flow(t.SentBytesPerSecond)
+}
+
+// GPUUse returns what the task's GPUs do: "87%, 60 of 80 GiB".
+func (t taskRow) GPUUse() string {
+	if !t.HasGPUUse() {
+		return ""
+	}
+	return strconv.Itoa(int(t.GpuPercent+0.5)) + "%, " + sizeOf(t.GpuMemoryBytes, t.GpuMemoryLimitBytes)
 }
 
 // Number returns the number of the attempt; "" before the first.

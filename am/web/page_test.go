@@ -159,7 +159,58 @@ func TestMemoryAgainstItsLimit(t *testing.T) {
 	}
 }
 
+// TestStragglersStandOut: one is named above all tasks, and is the first of them, with what
+// differs; its own page has that, too.
+func TestStragglersStandOut(t *testing.T) {
+	status := largeJob(3)
+	share := 0.97
+	k := status.Tasks[2]
+	k.Step, k.StepSeconds, k.WorkShare, k.Pressure = 40, 2, &share, &proto.Pressure{Cpu: 0.81, Io: 0.02}
+	k.Straggler = &proto.Straggler{SinceUnixMs: 1764079331000, By: proto.ByStep, Value: 2, Median: 0.5, Differs: []string{"where it is, processes wait for a CPU in 81% of the time, and where the others are in 3%"}}
+	site := web.Site{Status: fixed{status}}
+	text := get(t, site, "/")
+	slow := `slower than the others since 14:02:11 UTC: a step takes 2.0 s, and 500 ms in the median (4.0 times); where it is, processes wait for a CPU in 81% of the time, and where the others are in 3%`
+	for _, want := range []string{
+		`<p class="straggler">` + k.Task + ` is slower than the others of its role</p>`, `<td>40<small>2.0 s each</small>`, `<div class="straggler">` + slow + `</div>`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	_, rows, _ := strings.Cut(text, "<tbody>")
+	if first := `task?task=` + k.Task; !strings.Contains(rows[:200], first) {
+		t.Errorf("it is not the first:\n%s", rows[:200])
+	}
+	text = get(t, site, "/task?task="+k.Task)
+	for _, want := range []string{`<dt>Step<dd>40 <span class="soft">2.0 s each</span>`, `<dt>At work<dd>97% of the time`, slow, `<dt>Its node waits<dd>for a CPU 81%, memory 0%, a disk 2% of the last minute`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+}
+
 // TestWhatATaskSaysLast: of one that runs, beside why it was lost before, and no longer than
+// TestNetworkAndGPUs: the table has columns of them where any task has some, and can be ordered
+// by them.
+func TestNetworkAndGPUs(t *testing.T) {
+	status := largeJob(2)
+	if text := get(t, web.Site{Status: fixed{status}}, "/"); strings.Contains(text, "Network</a>") || strings.Contains(text, "GPU</a>") {
+		t.Error("the table has columns of what no task has")
+	}
+	k := status.Tasks[1]
+	k.SentBytesPerSecond, k.ReceivedBytesPerSecond = 3000, 12<<20
+	k.Gpus, k.GpuPercent, k.GpuMemoryBytes, k.GpuMemoryLimitBytes = 2, 87.4, 60<<30, 160<<30
+	text := get(t, web.Site{Status: fixed{status}}, "/")
+	for _, want := range []string{`<th class="network"><a href="?sort=-network#tasks">Network</a>`, `<td class="net">↓12 MiB/s ↑2.9 KiB/s<td class="gpu">87%, 60 of 160 GiB<td>`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not have %q:\n%s", want, text)
+		}
+	}
+	if text := get(t, web.Site{Status: fixed{status}}, "/?sort=-gpu"); strings.Index(text, ">"+k.Task+"</a>") > strings.Index(text, ">"+status.Tasks[0].Task+"</a>") {
+		t.Error("the tasks are not ordered by their GPUs")
+	}
+}
+
 // there is room for.
 func TestWhatATaskSaysLast(t *testing.T) {
 	status := largeJob(2)

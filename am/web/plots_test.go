@@ -36,7 +36,7 @@ func measured(workers int) web.Site {
 	for at := time.Duration(0); at < time.Hour; at += 5 * time.Second {
 		now := start.Add(at)
 		for _, t := range tasks {
-			s.AddUsage(now, t.Name, at/2+time.Second, 1<<30)
+			s.AddUsage(now, t.Name, &proto.Heartbeat{CpuMs: (at/2 + time.Second).Milliseconds(), RssBytes: 1 << 30})
 		}
 		if at >= 30*time.Minute && at < 35*time.Minute {
 			continue
@@ -151,7 +151,7 @@ func TestPlotsOfALongLargeJob(t *testing.T) {
 		s.AddScalars(now, "worker-0", []*proto.Scalar{{Name: "loss", Min: 1, Mean: 2 + float64(at%7), Max: 9}})
 		s.AddCheckpoint(now, int64(at.Seconds()))
 		for _, k := range tasks[:10] {
-			s.AddUsage(now, k.Name, at/2+1, 1<<30)
+			s.AddUsage(now, k.Name, &proto.Heartbeat{CpuMs: (at/2 + 1).Milliseconds(), RssBytes: 1 << 30})
 		}
 	}
 	site := web.Site{Status: fixed{job}, Samples: source(s)}

@@ -24,14 +24,19 @@ type taskQuery struct {
 var orders = []struct {
 	key, title string
 	compare    func(a, b *proto.TaskStatus) int
+	has        func(*proto.TaskStatus) bool // the column is shown if any task has it; nil: always
 }{
-	{"task", "Task", compareTasks},
-	{"state", "State", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.State, b.State) }},
-	{"attempt", "Attempt", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Attempt, b.Attempt) }},
-	{"node", "Node", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Node, b.Node) }},
-	{"step", "Step", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Step, b.Step) }},
-	{"cpu", "CPU", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.CpuCores, b.CpuCores) }},
-	{"memory", "Memory", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.RssBytes, b.RssBytes) }},
+	{"task", "Task", compareTasks, nil},
+	{"state", "State", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.State, b.State) }, nil},
+	{"attempt", "Attempt", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Attempt, b.Attempt) }, nil},
+	{"node", "Node", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Node, b.Node) }, nil},
+	{"step", "Step", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Step, b.Step) }, nil},
+	{"cpu", "CPU", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.CpuCores, b.CpuCores) }, nil},
+	{"memory", "Memory", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.RssBytes, b.RssBytes) }, nil},
+	{"network", "Network", func(a, b *proto.TaskStatus) int {
+		return cmp.Compare(a.SentBytesPerSecond+a.ReceivedBytesPerSecond, b.SentBytesPerSecond+b.ReceivedBytesPerSecond)
+	}, (*proto.TaskStatus).HasTraffic},
+	{"gpu", "GPU", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.GpuPercent, b.GpuPercent) }, (*proto.TaskStatus).HasGPUUse},
 }
 
 // compareTasks orders worker-2 before worker-10.
@@ -83,12 +88,16 @@ type column struct {
 	Key, Title, Address, Order string // Order is ascending, descending or ""
 }
 
-func (q taskQuery) columns() []column {
+// columns returns the columns of the table of these tasks.
+func (q taskQuery) columns(tasks []*proto.TaskStatus) []column {
 	var list []column
 	for _, o := range orders {
+		if o.has != nil && !slices.ContainsFunc(tasks, o.has) {
+			continue
+		}
 		c := column{Key: o.key, Title: o.title}
 		next := q
-		next.Sort, next.Down = o.key, o.key == "cpu" || o.key == "memory" || o.key == "step" || o.key == "attempt"
+		next.Sort, next.Down = o.key, o.key == "cpu" || o.key == "memory" || o.key == "step" || o.key == "attempt" || o.has != nil
 		if q.Sort == o.key {
 			next.Down = !q.Down
 			c.Order = "ascending"

@@ -66,16 +66,19 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	if g := s.Group(); g != "" {
 		fmt.Fprintf(b, "  %s\n", indent(g, "  "))
 	}
+	if text := s.Stragglers(); text != "" {
+		fmt.Fprintf(b, "  %s\n", text)
+	}
 	if len(s.Tasks) > 0 {
 		fmt.Fprintln(b)
 		shown := s.Notable()
 		if len(shown) < len(s.Tasks) {
 			fmt.Fprintf(b, "%s\n(%d of %d tasks are shown, first those that do not run: --output json has all)\n", s.TaskCounts(), len(shown), len(s.Tasks))
 		}
-		t := terminal.NewTable("TASK", "STATE", "ATTEMPT", "STEP", "NODE", "MEMORY", "NOTE")
+		t := terminal.NewTable("TASK", "STATE", "ATTEMPT", "STEP", "EACH", "NODE", "MEMORY", "NOTE")
 		t.Flexible = []string{"NODE", "NOTE"}
 		for _, k := range shown {
-			t.Add(k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), dash(k.Node), memory(k.RssBytes), note(s, k))
+			t.Add(k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), dash(k.StepTime()), dash(k.Node), memoryOf(k), note(s, k))
 		}
 		if err := t.Write(b, width); err != nil {
 			return err
@@ -119,9 +122,13 @@ func stepOf(s *proto.JobStatus) string {
 	return fmt.Sprintf("step %d/%d", s.Step, s.TotalSteps)
 }
 
-// note returns why a task is in its state, or what else there is to say about it. The
+// note returns why a task is in its state, or what else there is to say about it, first of
+// all that it is a straggler. The
 // cause of an earlier attempt's loss is given with the number of that attempt.
 func note(s *proto.JobStatus, k *proto.TaskStatus) string {
+	if slow := k.Slow(); slow != "" {
+		return slow
+	}
 	if k.Why == "" {
 		return warmNote(k.WarmStatus, k.WarmRssBytes)
 	}
@@ -434,12 +441,33 @@ func cpu(k *proto.TaskStatus) string {
 	return text
 }
 
+// traffic returns what a task receives and sends a second: 12 MiB/3 KiB.
+func traffic(k *proto.TaskStatus) string {
+	if !k.HasTraffic() {
+		return "-"
+	}
+	return humanize.IBytes(uint64(k.ReceivedBytesPerSecond)) + "/" + humanize.IBytes(uint64(k.SentBytesPerSecond))
+}
+
+// gpus returns what the GPUs of a task do, and how much of their memory is in use.
+func gpus(k *proto.TaskStatus) string {
+	if !k.HasGPUUse() {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%% %s", k.GpuPercent, part(k.GpuMemoryBytes, k.GpuMemoryLimitBytes))
+}
+
 // memoryOf returns the memory that a task uses, and how much its container has.
 func memoryOf(k *proto.TaskStatus) string {
-	if k.RssBytes == 0 || k.MemoryLimitBytes == 0 {
-		return memory(k.RssBytes)
+	return part(k.RssBytes, k.MemoryLimitBytes)
+}
+
+// part returns how much is used of how much, in bytes.
+func part(n, of int64) string {
+	if n == 0 || of == 0 {
+		return memory(n)
 	}
-	used, limit := memory(k.RssBytes), memory(k.MemoryLimitBytes)
+	used, limit := memory(n), memory(of)
 	unit := limit[strings.LastIndexByte(limit, ' '):]
 	return strings.TrimSuffix(used, unit) + "/" + limit
 }

@@ -40,6 +40,29 @@ func TestStatusTellsTheLoss(t *testing.T) {
 	}
 }
 
+// TestStatusNamesStragglers: with what differs, and how long all tasks' steps take.
+func TestStatusNamesStragglers(t *testing.T) {
+	s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, Tasks: []*proto.TaskStatus{
+		{Task: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Step: 40, StepSeconds: 0.5},
+		{Task: "worker-1", State: proto.TaskState_TASK_STATE_RUNNING, Step: 10, StepSeconds: 2, Straggler: &proto.Straggler{
+			SinceUnixMs: 1764079331000, By: proto.ByStep, Value: 2, Median: 0.5, Differs: []string{"it uses 0.2 CPUs, and the others 1.0"}}},
+	}}
+	var b strings.Builder
+	if err := WriteStatus(&b, s, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"  worker-1 is slower than the others of its role\n",
+		"40    500 ms  ",
+		"10    2.0 s   ",
+		"slower than the others since 14:02:11 UTC: a step takes 2.0 s, and 500 ms in the median (4.0 times); it uses 0.2 CPUs, and the others 1.0\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("there is no %q in\n%s", want, b.String())
+		}
+	}
+}
+
 // TestCausesFitATerminal: of 80 columns, with a cause as most are.
 func TestCausesFitATerminal(t *testing.T) {
 	s := &proto.JobStatus{Incidents: []*proto.Incident{{Task: "worker-1", Cause: "its process failed", Recovery: "in place", RecoveredUnixMs: 1, RecoveredAfterMs: 69, ResumedStep: 40, LostSteps: 100, ProgressAfterMs: 600}}}

@@ -103,7 +103,7 @@ type topView struct {
 }
 
 // topOrders are the columns by which tasks can be sorted, by key.
-var topOrders = map[string]string{"n": "name", "s": "state", "c": "cpu", "m": "memory", "t": "step"}
+var topOrders = map[string]string{"n": "name", "s": "state", "c": "cpu", "m": "memory", "t": "step", "w": "network", "g": "gpu"}
 
 // press takes in a key, and reports whether the user stays.
 func (v *topView) press(key string) bool {
@@ -158,6 +158,10 @@ func (v *topView) sorted() []*proto.TaskStatus {
 			return cmp.Compare(b.RssBytes, a.RssBytes)
 		case "step":
 			return cmp.Compare(a.Step, b.Step)
+		case "network":
+			return cmp.Compare(b.ReceivedBytesPerSecond+b.SentBytesPerSecond, a.ReceivedBytesPerSecond+a.SentBytesPerSecond)
+		case "gpu":
+			return cmp.Compare(b.GpuPercent, a.GpuPercent)
 		}
 		return 0 // as the job has them
 	})
@@ -187,7 +191,7 @@ func (v *topView) screen(width, height int, now time.Time) []string {
 	s := v.status
 	lines := append([]string{s.Id + "  " + s.Name}, p.block(s)...)
 	lines = append(lines, "")
-	help := "q quit  j/k move  l log  i losses  sort: name(n) state(s) cpu(c) mem(m) step(t)"
+	help := "q quit  j/k move  l log  i losses  sort: n)ame s)tate c)pu m)em s(t)ep net(w) g)pu"
 	room := max(height-len(lines)-1, 0)
 	switch v.showing {
 	case "log":
@@ -209,20 +213,40 @@ func (v *topView) screen(width, height int, now time.Time) []string {
 	return append(lines[:max(min(len(lines), height-1), 0)], help)
 }
 
+// widthWithNetwork is how many columns a terminal has at least in which top says what tasks send
+// and receive.
+const widthWithNetwork = 100
+
 // tasks returns the table of tasks, scrolled to the selected one.
 func (v *topView) tasks(width, room int, now time.Time) []string {
 	list := v.sorted()
 	at := max(0, slices.IndexFunc(list, func(t *proto.TaskStatus) bool { return t.Task == v.selected }))
 	rows := max(room-1, 1)
 	first := min(max(0, at-rows+1), max(0, len(list)-rows))
-	t := terminal.NewTable(" ", "TASK", "STATE", "ATTEMPT", "STEP", "CPU", "MEMORY", "NODE", "NOTE")
+	titles := []string{" ", "TASK", "STATE", "ATTEMPT", "STEP", "CPU", "MEMORY"}
+	network := width >= widthWithNetwork && slices.ContainsFunc(list, (*proto.TaskStatus).HasTraffic)
+	if network {
+		titles = append(titles, "NET IN/OUT")
+	}
+	withGPUs := slices.ContainsFunc(list, (*proto.TaskStatus).HasGPUUse)
+	if withGPUs {
+		titles = append(titles, "GPU")
+	}
+	t := terminal.NewTable(append(titles, "NODE", "NOTE")...)
 	t.Flexible = []string{"NODE", "NOTE"}
 	for _, k := range list[first:min(len(list), first+rows)] {
 		mark := " "
 		if k.Task == v.selected {
 			mark = ">"
 		}
-		t.Add(mark, k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), cpu(k), memoryOf(k), dash(k.Node), noteOrLine(v.status, k, now))
+		row := []string{mark, k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), cpu(k), memoryOf(k)}
+		if network {
+			row = append(row, traffic(k))
+		}
+		if withGPUs {
+			row = append(row, gpus(k))
+		}
+		t.Add(append(row, dash(k.Node), noteOrLine(v.status, k, now))...)
 	}
 	var b strings.Builder
 	_ = t.Write(&b, width) // a Builder takes all

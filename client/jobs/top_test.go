@@ -39,6 +39,17 @@ func TestTopScreen(t *testing.T) {
 		}
 	}
 	show("mnist", "running 1m0s | step 7/27, 2/s, 10s left", "worker 40/40", "   worker-0 ", "1.5/2  1.0/500 MiB", "3s: step 7")
+	s.Tasks[2].ReceivedBytesPerSecond, s.Tasks[2].SentBytesPerSecond = 12<<20, 3<<10
+	s.Tasks[2].Gpus, s.Tasks[2].GpuPercent, s.Tasks[2].GpuMemoryBytes, s.Tasks[2].GpuMemoryLimitBytes = 2, 87.4, 60<<30, 160<<30
+	show("GPU", "87% 60/160 GiB")
+	if wide := strings.Join(v.screen(120, 24, time.UnixMilli(61000)), "\n"); !strings.Contains(wide, "12 MiB/3.0 KiB") {
+		t.Errorf("a wide terminal does not have the network:\n%s", wide)
+	}
+	for _, key := range []string{"w", "g"} {
+		if v.press(key); v.sorted()[0].Task != "worker-2" {
+			t.Errorf("the key %s puts %s first", key, v.sorted()[0].Task)
+		}
+	}
 	v.press("m")
 	show("   worker-39 ")
 	v.press("m")

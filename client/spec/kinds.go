@@ -186,6 +186,28 @@ func number(p *int32, least, most int32) kind {
 	}
 }
 
+// factor is a number from least to most, which need not be whole.
+func factor(p *float64, least, most float64) kind {
+	return kind{
+		placeholder: "FACTOR",
+		set: func(text string) error {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return errors.New("write a number, as in 1.5")
+			}
+			*p = v
+			return nil
+		},
+		encode: func() any { return *p },
+		check: func() error {
+			if !(*p >= least && *p <= most) {
+				return fmt.Errorf("write a number from %g to %g", least, most)
+			}
+			return nil
+		},
+	}
+}
+
 // counts is a number of tasks, or the least and the most: "4..16", or in YAML
 // {min: 4, max: 16, multiple: 2}.
 func counts(r *proto.RoleSpec) kind {

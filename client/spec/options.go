@@ -131,6 +131,18 @@ var jobOptions = []option[Draft]{
 		doc:  "how long a job whose tasks all run may make no step before something is done: [below](#stalls). 0: it is only told",
 		kind: func(d *Draft) kind { return milliseconds(&d.Job.RestartStalledMs, time.Second, 0) },
 	}, {
+		name: "straggler-time", group: groupLosses, def: "2m", help: "name a task that is slower than the others for so long; 0: never",
+		doc:  "for how long a task must be slower than the others of its role to be told of as a [straggler](stragglers.md). 0: none is looked for",
+		kind: func(d *Draft) kind { return milliseconds(&d.Job.StragglerTimeMs, 10*time.Second, 24*time.Hour) },
+	}, {
+		name: "straggler-factor", group: groupLosses, def: "2", help: "how many times slower than the others",
+		doc:  "how many times slower than the median of its role it must be",
+		kind: func(d *Draft) kind { return factor(&d.Job.StragglerFactor, 1.2, 100) },
+	}, {
+		name: "straggler-moves", group: groupLosses, help: "how often one straggler is moved to another node",
+		doc:  "how often one task is [moved to another node](stragglers.md#moves) because it is a straggler. Default: 0, it is only told",
+		kind: func(d *Draft) kind { return number(&d.Job.StragglerMoves, 0, maxCount) },
+	}, {
 		name: "stop-grace", group: groupLosses, def: "5s", help: "from SIGTERM to SIGKILL for a task; at most 10m",
 		doc: "what a task gets between SIGTERM and SIGKILL: [below](#stopping-a-task). 10m at most; 0: SIGKILL at once",
 		kind: func(d *Draft) kind {

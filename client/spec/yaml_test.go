@@ -64,7 +64,7 @@ image-privileged: true
 history-url: https://history/jobs
 notify: https://hooks/in?token=x
 `)
-	write(t, filepath.Join(dir, "local.yaml"), `{local: true, framework: jax, roles: {worker: 2}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m}`)
+	write(t, filepath.Join(dir, "local.yaml"), `{local: true, framework: jax, roles: {worker: 2}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m, straggler-time: 5m, straggler-factor: 1.5, straggler-moves: 2}`)
 	write(t, filepath.Join(dir, "replicas.yaml"), `{local: true, roles: {replica: 2..4}, command: "true"}`)
 	printed := &proto.JobSpec{} // with all that they have
 	for _, name := range []string{"job.yaml", "local.yaml", "replicas.yaml"} {
@@ -149,6 +149,8 @@ roles:
 command: ["true"]
 restarts: 3
 restart-stalled: 10m
+straggler-time: 2m
+straggler-factor: 2
 stop-grace: 5s
 `
 	if string(text) != want {

@@ -3,6 +3,8 @@ package main
 import (
 	"io"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,4 +53,50 @@ func TestMetricsOfAJob(t *testing.T) {
 	if code, text := get(root + "/metrics"); code != http.StatusForbidden || strings.Contains(text, "holdfast_") {
 		t.Errorf("without the key the metrics answer %d:\n%s", code, text)
 	}
+}
+
+// TestTheDashboardIsAboutWhatAJobHas: each metric that a query of the dashboard for Grafana names
+// is one of a job that makes steps, writes checkpoints, talks over the network and loses a task;
+// but for those of GPUs, which this machine need not have.
+func TestTheDashboardIsAboutWhatAJobHas(t *testing.T) {
+	text, err := os.ReadFile("../../examples/grafana-dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string]bool{}
+	for _, name := range regexp.MustCompile(`\b(?:holdfast|process|go)_[a-z0-9_]+`).FindAllString(string(text), -1) {
+		wanted[name] = true
+	}
+	delete(wanted, "holdfast_gpus_busy")
+	delete(wanted, "holdfast_gpu_memory_bytes")
+	if len(wanted) < 15 {
+		t.Fatalf("the dashboard names only %v", wanted)
+	}
+	p := newPlace(t)
+	id := p.detached("--worker", "1", "--checkpoint", "./out=ck", "--", "sh", "-c", `python3 -c '
+import socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+a = socket.create_connection(listener.getsockname())
+b, _ = listener.accept()
+while True:
+    a.sendall(bytes(1000))
+    b.recv(1000)
+    time.sleep(0.1)
+' &
+mkdir -p out/step-5; echo x > out/step-5/data; touch out/step-5/COMMITTED; i=5
+while :; do i=$((i+1)); echo "step $i loss: 0.5"; sleep 0.2; done`)
+	s := p.until(id, "the task has saved", func(s *proto.JobStatus) bool { return s.Step > 6 && s.CompleteStep == 5 })
+	if err := syscall.Kill(int(s.Tasks[0].Pid), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.until(id, "each metric of the dashboard", func(s *proto.JobStatus) bool {
+		exported := get(t, s.TrackingUrl+"metrics")
+		for name := range wanted {
+			if !regexp.MustCompile(`(?m)^` + name + `(?:\{| )`).MatchString(exported) {
+				t.Logf("there is no %s yet", name)
+				return false
+			}
+		}
+		return true
+	})
 }

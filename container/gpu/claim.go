@@ -138,14 +138,23 @@ func computing(ctx context.Context) map[string]bool {
 	return parseComputing(string(out))
 }
 
-// parseComputing parses a line for each program: the PCI address of its GPU, whose domain
-// has eight digits, where the driver's directories have four.
+// parseComputing parses a line for each program: the PCI address of its GPU.
 func parseComputing(text string) map[string]bool {
 	busy := map[string]bool{}
 	for line := range strings.Lines(text) {
-		if domain, rest, ok := strings.Cut(strings.ToLower(strings.TrimSpace(line)), ":"); ok && len(domain) >= 4 {
-			busy[domain[len(domain)-4:]+":"+rest] = true
+		if address, ok := shortAddress(strings.TrimSpace(line)); ok {
+			busy[address] = true
 		}
 	}
 	return busy
+}
+
+// shortAddress returns a PCI address as the driver's directories have it, whose domain has four
+// digits, where nvidia-smi says eight.
+func shortAddress(text string) (address string, ok bool) {
+	domain, rest, ok := strings.Cut(strings.ToLower(text), ":")
+	if !ok || len(domain) < 4 {
+		return "", false
+	}
+	return domain[len(domain)-4:] + ":" + rest, true
 }

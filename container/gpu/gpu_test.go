@@ -177,3 +177,31 @@ func TestIdleGPUsFirst(t *testing.T) {
 		t.Errorf("the order is %q, want %q", got, want)
 	}
 }
+
+// TestUse: of all GPUs of the node, what those of the claim do, as nvidia-smi says it.
+func TestUse(t *testing.T) {
+	const said = "00000000:17:00.0, GPU-5a1b7c2e-6f34-0a6d-1d43-2f8a9e7c0b11, 87, 61234, 81559\n" +
+		"00000000:65:00.0, GPU-6b1b7c2e-6f34-0a6d-1d43-2f8a9e7c0b12, 33, 1000, 81559\n" +
+		"00000000:CA:00.0, GPU-7c1b7c2e-6f34-0a6d-1d43-2f8a9e7c0b13, [N/A], 2000, 81559\n" + // divided (MIG)
+		"00000000:E3:00.0, GPU-8d1b7c2e-6f34-0a6d-1d43-2f8a9e7c0b14, [Unknown Error], [Unknown Error], [Unknown Error]\n"
+	for _, x := range []struct {
+		devices []Device
+		want    Use
+		ok      bool
+	}{
+		{[]Device{{ID: "0000:17:00.0"}}, Use{87, 61234 << 20, 81559 << 20}, true},
+		{[]Device{{ID: "0000:17:00.0"}, {ID: "0000:65:00.0"}}, Use{60, 62234 << 20, 2 * 81559 << 20}, true},
+		{[]Device{{ID: "minor-002", UUID: "GPU-7c1b7c2e-6f34-0a6d-1d43-2f8a9e7c0b13"}, {ID: "0000:65:00.0"}}, Use{33, 3000 << 20, 2 * 81559 << 20}, true},
+		{[]Device{{ID: "0000:e3:00.0"}}, Use{}, false},
+		{[]Device{{ID: "0000:01:00.0"}}, Use{}, false},
+	} {
+		if u, ok := parseUse(said, x.devices); u != x.want || ok != x.ok {
+			t.Errorf("%v: %+v %v, want %+v %v", x.devices, u, ok, x.want, x.ok)
+		}
+	}
+	for _, bad := range []string{"", "No devices were found\n", ",,,,\n", "1:1,2\n"} {
+		if u, ok := parseUse(bad, []Device{{ID: "0000:17:00.0"}}); ok {
+			t.Errorf("%q is %+v", bad, u)
+		}
+	}
+}

@@ -36,7 +36,7 @@ type Output struct {
 	steps   *tasklog.StepFinder
 	mu      sync.Mutex
 	scalars tasklog.Scalars
-	step    int64 // the last one in the output; 0: none
+	made    tasklog.Made
 	lines   []string
 	count   int64  // of lines that were finished, ever
 	partial []byte // the line that is not finished
@@ -116,14 +116,14 @@ func (o *Output) take(at time.Time, b []byte) {
 			if over || o.rewritten {
 				o.rewritten = true
 				if n, ok := o.steps.InBar(string(o.partial)); ok {
-					o.step = n
+					o.made.Report(n, at)
 				}
 				o.scalars.InText(strings.ToValidUTF8(string(o.partial), "�"))
 			}
 			return
 		}
 		o.rewritten = false
-		o.push(append(o.partial, b[:i]...))
+		o.push(at, append(o.partial, b[:i]...))
 		o.partial = o.partial[:0]
 		b = b[i+1:]
 	}
@@ -138,14 +138,14 @@ func clip(line []byte) []byte {
 	return line[:min(len(line), tailWidth)]
 }
 
-func (o *Output) push(line []byte) {
+func (o *Output) push(at time.Time, line []byte) {
 	told := line[:min(len(line), stepWidth)]
 	if bytes.IndexByte(line, '\r') >= 0 { // what was written last is at the end
 		told = line[max(0, len(line)-stepWidth):]
 	}
 	read := strings.ToValidUTF8(string(told), "�")
 	if n, ok := o.steps.In(read); ok {
-		o.step = n
+		o.made.Report(n, at)
 	}
 	o.scalars.In(read)
 	text := strings.ToValidUTF8(strings.TrimRight(string(clip(line)), "\r"), "�")
@@ -156,11 +156,11 @@ func (o *Output) push(line []byte) {
 	o.count++
 }
 
-// LastStep returns the last step in the output; 0 if there is none.
-func (o *Output) LastStep() int64 {
+// Made returns the steps in the output.
+func (o *Output) Made() tasklog.Made {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.step
+	return o.made
 }
 
 // TakeScalars returns the scalars that the output has named since its last call.

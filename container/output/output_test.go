@@ -27,21 +27,21 @@ func TestStepsOfABar(t *testing.T) {
 			}
 		}
 		take("begins\nstep 1") // of 12, for all that is known
-		if n := o.LastStep(); n != 0 {
+		if n := o.Made().Step; n != 0 {
 			t.Errorf("in pieces of %d: step %d in the middle of a line", size, n)
 		}
 		take("2\n")
-		if n := o.LastStep(); n != 12 {
+		if n := o.Made().Step; n != 12 {
 			t.Errorf("in pieces of %d: step %d in a line, want 12", size, n)
 		}
 		for i := range 200 {
 			take(fmt.Sprintf("\rEpoch 1:  50%%|█████     | %d/200 [00:00<00:01, 16.13it/s, loss=0.5]", i+1))
 		}
-		if n := o.LastStep(); n != 400 {
+		if n := o.Made().Step; n != 400 {
 			t.Errorf("in pieces of %d: step %d, want 400", size, n)
 		}
 		take("\rValidation:  50%|█████     | 1/2 [00:00<00:01, 16.13it/s]\r            \r\n")
-		if n, other := o.LastStep(), o.OtherProgress(); n != 400 || other == 0 {
+		if n, other := o.Made().Step, o.OtherProgress(); n != 400 || other == 0 {
 			t.Errorf("in pieces of %d: after a validation step %d, and %d of other progress", size, n, other)
 		}
 	}

@@ -8,7 +8,22 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// Made is what an attempt has shown of its steps. The zero value: none.
+type Made struct {
+	Step    int64     // the last
+	Reports int64     // how often a new one was shown
+	At      time.Time // when one was last
+}
+
+// Report takes in that a step was shown at a time.
+func (m *Made) Report(step int64, at time.Time) {
+	if step != m.Step {
+		m.Step, m.Reports, m.At = step, m.Reports+1, at
+	}
+}
 
 // DefaultSteps is the pattern for what most programs print: "step 12", "step: 12",
 // "loss = 0.3, step = 12", "global_step=12".

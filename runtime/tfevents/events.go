@@ -2,6 +2,7 @@ package tfevents
 
 import (
 	"sync"
+	"time"
 
 	"holdfast/runtime/tasklog"
 )
@@ -15,7 +16,7 @@ const maxFiles = 8
 type Events struct {
 	mu      sync.Mutex
 	files   []*file // the one that was written to last at the end
-	step    int64
+	made    tasklog.Made
 	scalars tasklog.Scalars
 }
 
@@ -30,7 +31,7 @@ func (e *Events) Write(name string, at int64, b []byte) {
 	defer e.mu.Unlock()
 	e.file(name).write(at, b, func(step int64, list []scalar) {
 		if step != 0 && len(list) > 0 { // others have steps of their own: graphs and profiles
-			e.step = step
+			e.made.Report(step, time.Now())
 		}
 		for _, s := range list {
 			e.scalars.Add(s.tag, s.value)
@@ -60,14 +61,14 @@ func (e *Events) file(name string) *file {
 func (e *Events) Begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.step, e.scalars = 0, tasklog.Scalars{}
+	e.made, e.scalars = tasklog.Made{}, tasklog.Scalars{}
 }
 
-// LastStep returns the step of the last scalar; 0 if there was none.
-func (e *Events) LastStep() int64 {
+// Made returns the steps of the scalars.
+func (e *Events) Made() tasklog.Made {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.step
+	return e.made
 }
 
 // TakeScalars returns the scalars that were found since its last call.

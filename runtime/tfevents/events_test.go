@@ -68,14 +68,14 @@ func TestEventFiles(t *testing.T) {
 				if len(got) != 1 || got[0].Name != "loss" || got[0].Count != 10 || float32(got[0].Last) != 0.1 || float32(got[0].Max) != 1 || math.Abs(got[0].Mean()-0.55) > 1e-6 {
 					t.Errorf("in pieces of %d bytes: %+v", piece, got)
 				}
-				if step := e.LastStep(); step != 10 {
+				if step := e.Made().Step; step != 10 {
 					t.Errorf("in pieces of %d bytes: the last step is %d", piece, step)
 				}
 				if len(e.TakeScalars()) != 0 {
 					t.Error("scalars are taken twice")
 				}
 				e.Begin()
-				if step := e.LastStep(); step != 0 {
+				if step := e.Made().Step; step != 0 {
 					t.Errorf("at the next attempt's beginning the step is %d", step)
 				}
 			}
@@ -90,7 +90,7 @@ func TestWhatIsNoEventFile(t *testing.T) {
 		e.Write("text", at*10, []byte("loss: 0.5\n"))
 	}
 	e.Write("late", 1000, make([]byte, 1000))
-	if got := e.TakeScalars(); len(got) != 0 || e.LastStep() != 0 {
+	if got := e.TakeScalars(); len(got) != 0 || e.Made().Step != 0 {
 		t.Errorf("%+v", got)
 	}
 }

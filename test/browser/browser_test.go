@@ -32,18 +32,32 @@ const limit = 3 * time.Minute
 // counting is a task that prints steps until it is killed.
 const counting = `i=0; while :; do i=$((i+1)); echo "step $i loss: 0.$((9000 / (i + 9)))"; sleep 0.5; done`
 
+// talking sends and receives something over the network, and then counts.
+const talking = `python3 -c '
+import socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+a = socket.create_connection(listener.getsockname())
+b, _ = listener.accept()
+while True:
+    a.sendall(bytes(100000))
+    left = 100000
+    while left:
+        left -= len(b.recv(left))
+    time.sleep(0.1)
+' & ` + counting
+
 // TestPages: in a browser, the pages of a job follow what happens to it.
 func TestPages(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	user := newUser(ctx, t)
-	job, err := user.Run(ctx, "--local", "--name", "counting", "--worker", "2", "--env", "API_TOKEN=k1", "--", "sh", "-c", counting)
+	job, err := user.Run(ctx, "--local", "--name", "counting", "--worker", "2", "--env", "API_TOKEN=k1", "--", "sh", "-c", talking)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = user.Call(context.Background(), "kill", job) }) // it may have ended
 	var s *proto.JobStatus
-	for s == nil || len(s.Tasks) != 2 || s.Tasks[0].Step == 0 || s.Tasks[1].Step == 0 {
+	for s == nil || len(s.Tasks) != 2 || s.Tasks[0].Step == 0 || s.Tasks[1].Step == 0 || !s.Tasks[0].HasTraffic() {
 		if s, err = user.Status(ctx, job); err != nil {
 			t.Fatal(err)
 		}
@@ -51,6 +65,10 @@ func TestPages(t *testing.T) {
 	b := newBrowser(ctx, t, true)
 	b.open(s.TrackingUrl)
 	b.waitFor(`a[href="task?task=worker-1"]`, "worker-1")
+	b.until("what the tasks send and receive", `/^↓\d+ KiB\/s ↑\d+ KiB\/s$/.test(document.querySelector("#rows .net").textContent)`)
+	if strings.Contains(b.html(), `class="gpu"`) {
+		t.Error("the page says of GPUs what there are none of")
+	}
 
 	// A worker is killed and is back; the page shows it without being loaded anew.
 	b.until("the page to be marked", `window.untouched = true`)

@@ -15,7 +15,7 @@ import (
 // our packages it may import. The most specific entry counts.
 var rooms = map[string][]string{
 	"cmd/yarn-submit":             {"..."},
-	"cmd/yarn-submit/ckpt":        {"client", "client/checkpoints", "client/terminal", "cmd/yarn-submit/cli", "hdfsckpt", "hdfsckpt/format", "hdfsckpt/inspect", "hdfsckpt/retain", "hdfsckpt/store", "hdfsckpt/tensor"},
+	"cmd/yarn-submit/ckpt":        {"client", "client/checkpoints", "client/terminal", "cmd/yarn-submit/cli", "hdfsckpt", "hdfsckpt/format", "hdfsckpt/inspect", "hdfsckpt/retain", "hdfsckpt/store", "hdfsckpt/tensor", "proto"},
 	"cmd/yarn-submit/cli":         {"client", "client/cluster", "client/jobs", "client/jobs/logs", "client/terminal", "proto"},
 	"cmd/yarn-submit/incontainer": {"am/...", "client", "container", "doctor/nodecheck", "hdfsckpt/store", "internal/...", "proto"},
 	"cmd/yarn-submit/job":         {"client/...", "cmd/yarn-submit/cli", "internal/hadoop/conf", "proto"},
@@ -53,6 +53,7 @@ var rooms = map[string][]string{
 	"container/output":            {"hdfsckpt/store", "internal/logtimes", "proto", "runtime/tasklog"},
 	"container/peers":             {"container/failure", "container/sandbox", "container/steer", "internal/hadoop/conf", "proto", "runtime"},
 	"container/proctree":          {},
+	"container/traffic":           {},
 	"container/sandbox":           {"container/proctree", "container/steer"},
 	"container/stage":             {"container/failure", "container/peers", "container/sandbox", "container/steer", "container/warm", "hdfsckpt/mount", "hdfsckpt/store", "hdfsckpt/writers", "internal/hadoop/conf", "proto", "runtime"},
 	"container/steer":             {},
@@ -112,7 +113,7 @@ var rooms = map[string][]string{
 	"test/faults/...":             {"test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "hdfsckpt/store", "internal/hadoop/conf", "proto", "test/faults"},
 	"test/programs/...":           {"hdfsckpt/inspect", "test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "proto", "test/programs"},
 	"test/layout":                 {},
-	"test/long":                   {},
+	"test/long":                   {"test/programs"},
 	"test/mutation":               {},
 	"examples/...":                {"..."},
 }

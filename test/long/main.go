@@ -22,13 +22,18 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"holdfast/test/programs"
 )
 
 // slice is what one turn runs.
 type slice struct {
 	name   string
 	hadoop string // the version of Hadoop; empty: the default
-	tests  []tests
+	// families are those of test/programs whose Python environments the tests need. They are
+	// made before the slice's time counts, as they stay for the next turn.
+	families []string
+	tests    []tests
 }
 
 // tests are some of one package.
@@ -41,14 +46,16 @@ func main() {
 	list := flag.Bool("list", false, "only print the slices")
 	today := flag.Bool("today", false, "run the slice whose turn it is today")
 	name := flag.String("slice", "", "run the slice of this `name`")
-	budget := flag.Duration("budget", 30*time.Minute, "how long a slice may take")
+	var l limits
+	flag.DurationVar(&l.budget, "budget", 30*time.Minute, "how long a slice may take, once its environments are there")
+	flag.DurationVar(&l.environments, "environments", 25*time.Minute, "how long making a slice's environments may take")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "long: %q is no option; -slice %[1]s runs one slice\n", flag.Arg(0))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *list, *today, *name, *budget)
+	err := run(ctx, *list, *today, *name, l)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "long:", err)
@@ -56,7 +63,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, list, today bool, name string, budget time.Duration) error {
+func run(ctx context.Context, list, today bool, name string, l limits) error {
 	chosen := allSlices
 	switch {
 	case today:
@@ -79,13 +86,16 @@ func run(ctx context.Context, list, today bool, name string, budget time.Duratio
 			continue
 		}
 		begun := time.Now()
-		if err := s.run(ctx, budget); err != nil {
+		if err := s.run(ctx, l); err != nil {
 			failed = append(failed, fmt.Errorf("slice %s: %w", s.name, err))
 		}
 		fmt.Printf("slice %s took %s\n", s.name, time.Since(begun).Round(time.Second))
 	}
 	return errors.Join(failed...)
 }
+
+// limits are those of a slice's time.
+type limits struct{ budget, environments time.Duration }
 
 // turn is the slice of a day: all of them have run within as many days as there are
 // slices.
@@ -105,13 +115,20 @@ func (s slice) String() string {
 	return b.String()
 }
 
-// run runs the slice's tests, one package at a time.
-func (s slice) run(ctx context.Context, budget time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, budget)
+// run makes the slice's environments, and runs its tests, one package at a time.
+func (s slice) run(ctx context.Context, l limits) error {
+	if len(s.families) > 0 {
+		begun := time.Now()
+		if err := makeEnvironments(ctx, s.families, l.environments); err != nil {
+			return err
+		}
+		fmt.Printf("slice %s: its environments were there after %s\n", s.name, time.Since(begun).Round(time.Second))
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.budget)
 	defer cancel()
 	var failed []error
 	for _, t := range s.tests {
-		cmd := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-timeout", budget.String(),
+		cmd := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-timeout", l.budget.String(),
 			"-run", "^("+strings.Join(t.names, "|")+")$", "./"+t.in)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if s.hadoop != "" {
@@ -122,10 +139,21 @@ func (s slice) run(ctx context.Context, budget time.Duration) error {
 		cmd.WaitDelay = time.Minute
 		if err := cmd.Run(); err != nil {
 			if ctx.Err() != nil {
-				err = fmt.Errorf("not done within %s", budget)
+				err = fmt.Errorf("not done within %s", l.budget)
 			}
 			failed = append(failed, fmt.Errorf("%s: %w", t.in, err))
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// makeEnvironments makes what families of programs run on, within a limit.
+func makeEnvironments(ctx context.Context, families []string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := programs.MakeEnvironments(ctx, families)
+	if err != nil && ctx.Err() == context.DeadlineExceeded {
+		return fmt.Errorf("the environments of %s are not there within %s, and the next turn begins anew: %w", strings.Join(families, ", "), limit, err)
+	}
+	return err
 }

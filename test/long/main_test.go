@@ -68,6 +68,27 @@ func TestEachLongTestIsInOneSlice(t *testing.T) {
 	}
 }
 
+// TestEnvironmentsDoNotCount: each slice names the families whose programs it runs, so that
+// their environments are made before its time begins.
+func TestEnvironmentsDoNotCount(t *testing.T) {
+	for _, s := range allSlices {
+		run := 0
+		for _, in := range s.tests {
+			if in.in == "test/programs" {
+				run += len(in.names)
+			}
+		}
+		if run != len(s.families) {
+			t.Errorf("slice %s runs %d families of programs, and makes the environments of %q", s.name, run, s.families)
+		}
+	}
+	begun := time.Now()
+	s := slice{name: "none", families: []string{"mxnet"}}
+	if err := s.run(t.Context(), limits{environments: time.Nanosecond, budget: time.Hour}); err == nil || !strings.Contains(err.Error(), "the environments of mxnet are not there within 1ns") || time.Since(begun) > time.Minute {
+		t.Errorf("environments that take too long: %v", err)
+	}
+}
+
 // TestNothingElseIsLeftOut: `make test` leaves out long tests and nothing else.
 func TestNothingElseIsLeftOut(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")

@@ -14,17 +14,17 @@ var allSlices = []slice{
 	{name: "tensorflow", tests: []tests{
 		{"test/e2e", []string{"TestLongTensorFlow", "TestLongPrivateDirectories", "TestLongPrivateDirectoriesForgetTheCheckpoint"}},
 	}},
-	{name: "programs-torch", tests: []tests{
+	{name: "programs-torch", families: []string{"torch"}, tests: []tests{
 		{"test/programs", []string{"TestLongTorchPrograms"}},
 		{"test/e2e", []string{"TestLongTorchrunRestartsItsProcesses", "TestLongElasticRanksLoseANode"}},
 	}},
-	{name: "programs-tensorflow", tests: []tests{
+	{name: "programs-tensorflow", families: []string{"tensorflow", "jax", "boosting"}, tests: []tests{
 		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongJAXPrograms", "TestLongBoostingPrograms"}},
 	}},
-	{name: "programs-versions", tests: []tests{
+	{name: "programs-versions", families: []string{"tensorflow-versions", "ray", "torchft"}, tests: []tests{
 		{"test/programs", []string{"TestLongTensorFlowVersions", "TestLongRayPrograms", "TestLongTorchFTPrograms"}},
 	}},
-	{name: "programs-horovod", tests: []tests{
+	{name: "programs-horovod", families: []string{"horovod", "mxnet"}, tests: []tests{
 		{"test/programs", []string{"TestLongHorovodPrograms", "TestLongMXNetPrograms"}},
 	}},
 	{name: "faults-tasks", tests: []tests{

@@ -1,6 +1,12 @@
 package programs
 
-import "holdfast/test/pyenv"
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"holdfast/test/pyenv"
+)
 
 // What the programs run on, besides pyenv's own.
 var (
@@ -13,3 +19,19 @@ var (
 	jaxNewest = pyenv.Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "orbax-checkpoint==0.12.8", "numpy==2.4.6"}}
 	jaxOlder  = pyenv.Environment{Requirements: []string{"jax==0.8.1", "jaxlib==0.8.1", "orbax-checkpoint==0.11.30", "numpy==2.3.5"}}
 )
+
+// MakeEnvironments makes the Python environments that the programs of some families or names
+// need, as far as they have not been made before. That takes minutes: gigabytes come from
+// PyPI, and Horovod is compiled.
+func MakeEnvironments(ctx context.Context, names []string) error {
+	chosen, unknown := Select(names)
+	if len(unknown) > 0 {
+		return fmt.Errorf("there is no program or family %s", strings.Join(unknown, ", "))
+	}
+	for _, p := range chosen {
+		if _, err := p.Python(ctx); err != nil {
+			return fmt.Errorf("making the environment of %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}

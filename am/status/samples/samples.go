@@ -1,5 +1,5 @@
-// Package samples keeps measurements of a job over time: its steps, the CPU time and memory
-// of its tasks, and the scalars that its program reports, such as the loss. They take a
+// Package samples keeps measurements of a job over time: its steps, what its tasks use of CPU,
+// memory, network and GPUs, and the scalars that its program reports, such as the loss. They take a
 // bounded number of bytes however long the job runs.
 //
 //   - A point is the least, the mean and the greatest of what was measured in an interval.
@@ -28,11 +28,11 @@ const (
 
 	// taskBytes bounds what the points of all tasks take, as far as each has minTaskPoints;
 	// none has more than maxTaskPoints.
-	taskBytes     = 4 << 20
+	taskBytes     = 6 << 20
 	minTaskPoints = 32
 	maxTaskPoints = 512
 	pointBytes    = 12
-	ofTask        = 2 // series of each task: CPU and memory
+	ofTask        = 4 // series of each task without GPUs
 
 	// The most series of scalars: of roles, and of single tasks in roles of several.
 	maxRoleScalars = 32
@@ -78,8 +78,23 @@ func (h *history) add(at int64, p point) {
 
 // usage is what is measured of a task.
 type usage struct {
-	cpu, memory window
-	spent, at   int64 // CPU time of its present processes, and when that was; milliseconds
+	windows   [len(usageNames)]window
+	spent, at int64 // CPU time of its present processes, and when that was; milliseconds
+}
+
+// The windows of a task, with the names of their series.
+const (
+	cpuWindow = iota
+	memoryWindow
+	sentWindow
+	receivedWindow
+	gpuWindow
+	gpuMemoryWindow
+)
+
+var usageNames = [...]string{
+	cpuWindow: proto.SeriesCPU, memoryWindow: proto.SeriesMemory, sentWindow: proto.SeriesSent, receivedWindow: proto.SeriesReceived,
+	gpuWindow: proto.SeriesGPU, gpuMemoryWindow: proto.SeriesGPUMemory,
 }
 
 // New returns the samples of a job that started at a time.
@@ -93,7 +108,9 @@ func New(id string, start time.Time, tasks []Task) *Samples {
 	for i, t := range tasks {
 		s.index[t.Name] = i
 		s.size[t.Role]++
-		s.usage[i].cpu, s.usage[i].memory = w, w
+		for k := range s.usage[i].windows {
+			s.usage[i].windows[k] = w
+		}
 	}
 	return s
 }
@@ -121,27 +138,35 @@ func (s *Samples) AddCheckpoint(at time.Time, step int64) {
 	s.complete.add(at.UnixMilli(), single(float64(step)))
 }
 
-// AddUsage takes in the CPU time that the present processes of a task have taken since they
-// began, and the memory that they have. It returns the CPU time per second since the last
-// call; 0 if that is not known.
-func (s *Samples) AddUsage(at time.Time, task string, cpu time.Duration, memory int64) (cores float64) {
+// AddUsage takes in what the present processes of a task use, as a heartbeat says it. It returns
+// the CPU time per second since the last call; 0 if that is not known.
+func (s *Samples) AddUsage(at time.Time, task string, h *proto.Heartbeat) (cores float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, ok := s.index[task]
 	if !ok {
 		return 0
 	}
-	u, now, spent := &s.usage[i], at.UnixMilli(), cpu.Milliseconds()
-	if cpu == 0 && memory == 0 { // nothing runs
+	u, now := &s.usage[i], at.UnixMilli()
+	if h.CpuMs == 0 && h.RssBytes == 0 { // nothing runs
 		u.at = 0
 		return 0
 	}
-	u.memory.add(now, single(float64(memory)))
-	if u.at != 0 && now > u.at && spent >= u.spent { // else a process has ended
-		cores = float64(spent-u.spent) / float64(now-u.at)
-		u.cpu.add(now, single(cores))
+	add := func(window int, value float64) { u.windows[window].add(now, single(value)) }
+	add(memoryWindow, float64(h.RssBytes))
+	if u.at != 0 && now > u.at && h.CpuMs >= u.spent { // else a process has ended
+		cores = float64(h.CpuMs-u.spent) / float64(now-u.at)
+		add(cpuWindow, cores)
 	}
-	u.spent, u.at = spent, now
+	u.spent, u.at = h.CpuMs, now
+	if h.SentBytesPerSecond != nil && h.ReceivedBytesPerSecond != nil {
+		add(sentWindow, *h.SentBytesPerSecond)
+		add(receivedWindow, *h.ReceivedBytesPerSecond)
+	}
+	if g := h.Gpu; g != nil {
+		add(gpuWindow, g.Percent)
+		add(gpuMemoryWindow, float64(g.MemoryBytes))
+	}
 	return cores
 }
 
@@ -213,8 +238,12 @@ func (s *Samples) Select(r *proto.SamplesRequest) *proto.JobSamples {
 		both(k, true, s.scalars[k])
 	}
 	for i, t := range s.tasks {
-		add(&all.Series, scalar{t.Role, proto.SeriesCPU, t.Name}, false, &s.usage[i].cpu)
-		add(&all.Series, scalar{t.Role, proto.SeriesMemory, t.Name}, false, &s.usage[i].memory)
+		for k, name := range usageNames {
+			if k > memoryWindow && len(s.usage[i].windows[k].points) == 0 {
+				continue // where the kernel does not tell, or there are no GPUs
+			}
+			add(&all.Series, scalar{t.Role, name, t.Name}, false, &s.usage[i].windows[k])
+		}
 	}
 	return all
 }
@@ -246,11 +275,8 @@ func (s *Samples) Restore(saved *proto.JobSamples) {
 			continue
 		}
 		i, known := s.index[from.Task]
-		switch {
-		case known && from.Name == proto.SeriesCPU:
-			s.usage[i].cpu.restore(from)
-		case known && from.Name == proto.SeriesMemory:
-			s.usage[i].memory.restore(from)
+		if k := slices.Index(usageNames[:], from.Name); known && k >= 0 && !from.Scalar {
+			s.usage[i].windows[k].restore(from)
 		}
 	}
 	for _, from := range saved.GetRecent() {

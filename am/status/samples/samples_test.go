@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ func TestSpikesAreKept(t *testing.T) {
 
 // TestSamplesAreBounded: a thousand tasks and seven days take as much as two days do.
 func TestSamplesAreBounded(t *testing.T) {
-	const tasks, limit = 1000, 8 << 20
+	const tasks, limit = 1000, 12 << 20
 	var list []samples.Task
 	for i := range tasks {
 		list = append(list, samples.Task{Name: fmt.Sprintf("worker-%d", i), Role: "worker"})
@@ -89,7 +90,7 @@ func TestSamplesAreBounded(t *testing.T) {
 			at := begin.Add(time.Duration(day*24*60+minute) * time.Minute)
 			s.AddStep(at, int64(minute), 1)
 			for i, task := range list {
-				s.AddUsage(at, task.Name, time.Duration(day*24*60+minute+1)*time.Second, 1e9)
+				s.AddUsage(at, task.Name, full(int64(day*24*60+minute+1)*1000))
 				s.AddScalars(at, task.Name, []*proto.Scalar{{Name: fmt.Sprintf("loss_%d", i), Value: 1, Min: 1, Mean: 1, Max: 1}})
 			}
 		}
@@ -119,7 +120,7 @@ func TestSamplesAreRestored(t *testing.T) {
 	for i := range 2000 {
 		at := begin.Add(time.Duration(i) * time.Second)
 		s.AddStep(at, int64(i), 1)
-		s.AddUsage(at, "worker-1", time.Duration(i)*time.Second/2, 1e6)
+		s.AddUsage(at, "worker-1", full(int64(i)*500))
 		s.AddScalars(at, "worker-1", []*proto.Scalar{{Name: "loss", Min: 1, Mean: 2, Max: 3}})
 	}
 	saved, err := proto.UnmarshalSamples(must(pb.Marshal(all(s))))
@@ -134,6 +135,14 @@ func TestSamplesAreRestored(t *testing.T) {
 	cpu := find(t, saved.Series, proto.SeriesCPU, "worker", "worker-1")
 	if cpu.Mean[100] < 0.49 || cpu.Mean[100] > 0.51 {
 		t.Errorf("half a core is %v", cpu.Mean[100])
+	}
+	for name, want := range map[string]float32{proto.SeriesSent: 2000, proto.SeriesReceived: 3000, proto.SeriesGPU: 50, proto.SeriesGPUMemory: 7e9} {
+		if got := find(t, saved.Series, name, "worker", "worker-1").Mean[100]; got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if slices.ContainsFunc(saved.Series, func(s *proto.Series) bool { return s.Task == "worker-0" && s.Name == proto.SeriesGPU }) {
+		t.Error("a task without GPUs has a series of them")
 	}
 	next.AddStep(begin.Add(3000*time.Second), 7, 1)
 	step := find(t, all(next).Series, proto.SeriesStep, "", "")
@@ -151,6 +160,15 @@ func TestSamplesAreRestored(t *testing.T) {
 	}
 }
 
+// full is a heartbeat with all that is measured, after so many milliseconds of CPU time.
+func full(cpu int64) *proto.Heartbeat {
+	sent, received := 2000.0, 3000.0
+	return &proto.Heartbeat{
+		CpuMs: cpu, RssBytes: 1e9, SentBytesPerSecond: &sent, ReceivedBytesPerSecond: &received,
+		Gpu: &proto.GPUUse{Percent: 50, MemoryBytes: 7e9, MemoryLimitBytes: 8e9},
+	}
+}
+
 func must(b []byte, err error) []byte {
 	if err != nil {
 		panic(err)
@@ -165,14 +183,14 @@ func TestOddReports(t *testing.T) {
 	nan := math.NaN()
 	s.AddScalars(begin, "ps-0", []*proto.Scalar{{Name: "loss", Value: nan, Min: nan, Mean: nan, Max: nan}})
 	s.AddScalars(begin, "other", []*proto.Scalar{{Name: "loss", Min: 1, Mean: 1, Max: 1}})
-	s.AddUsage(begin, "other", 1, 1)
-	if cores := s.AddUsage(begin.Add(time.Second), "ps-0", 10*time.Second, 5); cores != 0 {
+	s.AddUsage(begin, "other", &proto.Heartbeat{CpuMs: 1, RssBytes: 1})
+	if cores := s.AddUsage(begin.Add(time.Second), "ps-0", &proto.Heartbeat{CpuMs: (10 * time.Second).Milliseconds(), RssBytes: 5}); cores != 0 {
 		t.Errorf("%v cores at first", cores)
 	}
-	if cores := s.AddUsage(begin.Add(3*time.Second), "ps-0", 14*time.Second, 5); cores != 2 {
+	if cores := s.AddUsage(begin.Add(3*time.Second), "ps-0", &proto.Heartbeat{CpuMs: (14 * time.Second).Milliseconds(), RssBytes: 5}); cores != 2 {
 		t.Errorf("%v cores, want 2", cores)
 	}
-	if cores := s.AddUsage(begin.Add(4*time.Second), "ps-0", time.Second, 5); cores != 0 {
+	if cores := s.AddUsage(begin.Add(4*time.Second), "ps-0", &proto.Heartbeat{CpuMs: (time.Second).Milliseconds(), RssBytes: 5}); cores != 0 {
 		t.Errorf("%v cores after a process has ended", cores)
 	}
 	s.AddStep(begin.Add(time.Minute), 10, 0)

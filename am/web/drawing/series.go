@@ -60,13 +60,14 @@ func Groups(list []*proto.Series, chosen bool) (groups []Group) {
 	return groups
 }
 
-var titles = map[string]string{proto.SeriesStep: "step", proto.SeriesStepsPerSecond: "steps a second", proto.SeriesCPU: "CPUs in use", proto.SeriesMemory: "memory"}
+var titles = map[string]string{proto.SeriesStep: "step", proto.SeriesStepsPerSecond: "steps a second", proto.SeriesCPU: "CPUs in use", proto.SeriesMemory: "memory",
+	proto.SeriesSent: "sent over TCP, bytes a second", proto.SeriesReceived: "received over TCP, bytes a second", proto.SeriesGPU: "GPUs busy, percent", proto.SeriesGPUMemory: "memory of GPUs"}
 
 func quantityOf(s *proto.Series) quantity {
 	switch {
 	case s.Scalar:
 		return quantity{format: plain}
-	case s.Name == proto.SeriesMemory:
+	case s.Name == proto.SeriesMemory || s.Name == proto.SeriesGPUMemory || s.Name == proto.SeriesSent || s.Name == proto.SeriesReceived:
 		return quantity{format: bytesShown, binary: true, fromZero: true}
 	}
 	return quantity{format: plain, fromZero: s.Name != proto.SeriesStep, grows: s.Name == proto.SeriesStep}

@@ -2,6 +2,7 @@
 package text
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -61,6 +62,11 @@ func Size(n int64) string {
 		return ""
 	}
 	return humanize.IBytes(uint64(n))
+}
+
+// Flow returns bytes a second.
+func Flow(perSecond float64) string {
+	return cmp.Or(Size(int64(perSecond+0.5)), "0 B") + "/s"
 }
 
 // Rate returns steps a second, or seconds a step where those are slow.

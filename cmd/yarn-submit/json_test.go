@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/proto"
+)
+
+// keys returns the paths of all members of a JSON value; those of an array's elements together.
+func keys(value any, at string, found map[string]bool) map[string]bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, e := range v {
+			found[at+"."+key] = true
+			keys(e, at+"."+key, found)
+		}
+	case []any:
+		for _, e := range v {
+			keys(e, at+"[]", found)
+		}
+	}
+	return found
+}
+
+// TestThePageAndTheCommandSayTheSame: of a job that runs and has lost a task, and of the same
+// when it has ended, status.json beside the page and status --output json have the same members,
+// which docs/json.md has (TestDocsHaveTheJSON of the package proto).
+func TestThePageAndTheCommandSayTheSame(t *testing.T) {
+	p := newPlace(t)
+	id := p.detached("--worker", "2", "--checkpoint", "./out=ck", "--", "sh", "-c", "echo step 7 loss: 0.5; [ {attempt} = 1 ] || kill -KILL $$; exec sleep 1000")
+	s := p.until(id, "both tasks are back", func(s *proto.JobStatus) bool {
+		return len(s.Incidents) >= 2 && s.OpenIncidents() == 0 && len(s.Scalars) > 0
+	})
+	same := func(page string) {
+		t.Helper()
+		var paths [2]map[string]bool
+		command, _, _ := p.call("status", id, "--output", "json") // its exit code is how the job has ended
+		for i, text := range []string{command, page} {
+			var value any
+			if err := json.Unmarshal([]byte(text), &value); err != nil {
+				t.Fatalf("%v:\n%s", err, text)
+			}
+			paths[i] = keys(value, "", map[string]bool{})
+		}
+		if a, b := slices.Sorted(maps.Keys(paths[0])), slices.Sorted(maps.Keys(paths[1])); !slices.Equal(a, b) {
+			t.Errorf("the command has\n%s\nthe page has\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
+		}
+		for _, want := range []string{".json_version", ".tasks[].received_bytes_per_second", ".incidents[].lost_steps", ".checkpoints[].uri", ".scalars[].value"} {
+			if !paths[0][want] {
+				t.Errorf("there is no %s", want)
+			}
+		}
+	}
+	same(get(t, s.TrackingUrl+"status.json"))
+	if _, errs, code := p.call("kill", id); code != 0 {
+		t.Fatalf("kill ended with %d: %s", code, errs)
+	}
+	u := p.ui()
+	code, text := u.ask(t, u.browser(t), "/jobs/"+id+"/status.json", "")
+	if code != http.StatusOK {
+		t.Fatalf("after its end the page answers %d: %s", code, text)
+	}
+	same(text)
+}

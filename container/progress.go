@@ -1,0 +1,42 @@
+package container
+
+import (
+	"runtime"
+	"time"
+
+	"holdfast/internal/proc"
+	"holdfast/proto"
+)
+
+// reportProgress fills in a heartbeat what an attempt has done, and how much has to wait where
+// its processes are.
+func (a *attempt) reportProgress(h *proto.Heartbeat, processes []int) {
+	made := a.made()
+	h.Step, h.ReportedSteps, h.OtherProgress = made.Step, made.Reports, a.otherProgress()
+	if made.Reports > 0 {
+		h.StepAgeMs = time.Since(made.At).Milliseconds()
+	}
+	a.work.Of(processes)
+	h.Looks, h.LooksAtWork = a.work.Counts()
+	h.Scalars, h.TotalSteps = a.takeScalars(), a.totalSteps()
+	if text, at := a.lastLine(); text != "" {
+		h.Line, h.LineAgeMs = text, time.Since(at).Milliseconds()
+	}
+	h.Pressure = pressure()
+}
+
+// pressure returns how much processes have to wait here for what they share; nil where the
+// kernel does not tell.
+func pressure() *proto.Pressure {
+	p := &proto.Pressure{}
+	var err error
+	if p.Cpu, p.Own, err = proc.Pressure(proc.OfCPU); err != nil {
+		return nil
+	}
+	p.Memory, _, _ = proc.Pressure(proc.OfMemory)
+	p.Io, _, _ = proc.Pressure(proc.OfIO)
+	if load, err := proc.Load(); err == nil {
+		p.Load = load / float64(runtime.NumCPU())
+	}
+	return p
+}
