@@ -125,7 +125,7 @@ func initialStatus(cfg Config) *proto.JobStatus {
 	now := time.Now().UnixMilli()
 	s := &proto.JobStatus{
 		Id: cfg.ID, Name: cfg.Spec.Name, User: cfg.Spec.User, Framework: cfg.Spec.Framework,
-		StartedUnixMs: now, Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Listener.Host(),
+		StartedUnixMs: now, Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Listener.Host(), TotalSteps: int64(cfg.Spec.TotalSteps),
 		Stages: []*proto.Stage{status.NewStage(status.StageProcess, status.ProcessStarted)},
 	}
 	p := cfg.Predecessor

@@ -22,6 +22,9 @@ func TestMXNetCheckpoints(t *testing.T) {
 	put(t, s, "net-0002.states", states)
 	put(t, s, "net-0003.params", params)
 	put(t, s, "net-symbol.json", []byte("{}"))
+	put(t, s, "first-0000.params", params)
+	put(t, s, "first-0001.params", params)
+	put(t, s, "first-0001.states", states)
 	put(t, s, "gluon-0010.params", recorded(t, "mxnet/kinds.params"))
 	put(t, s, "gluon-0011.params", recorded(t, "mxnet/numpy.params"))
 	put(t, s, "gluon-0011.states", states)
@@ -38,9 +41,11 @@ func TestMXNetCheckpoints(t *testing.T) {
 	put(t, s, "empty.params", nil)
 	put(t, s, "alone.states", states)
 	want := `best.params mxnet 1 complete
+first-0000.params mxnet 1 complete
+first-0001.params mxnet 1 complete
 net-0001.params mxnet 1 complete
 net-0002.params mxnet 1 complete
-net-0003.params mxnet 1 torn (it has no file net-0003.states, as all others here have: the save did not get that far)
+net-0003.params mxnet 1 torn (it has no file net-0003.states, as all before it have: the save did not get that far)
 gluon-0010.params mxnet 1 complete
 gluon-0011.params mxnet 1 complete
 gluon-0012.params mxnet 1 complete

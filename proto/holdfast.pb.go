@@ -337,6 +337,7 @@ type JobSpec struct {
 	// How long a group works with fewer ranks until others join; 0 means until a checkpoint
 	// is complete.
 	ElasticGrowMs int64 `protobuf:"varint,51,opt,name=elastic_grow_ms,json=elasticGrowMs,proto3" json:"elastic_grow_ms,omitempty"`
+	TotalSteps    int32 `protobuf:"varint,52,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the program makes; 0: it says so itself, or nobody knows
 	// For how long a task must be slower than the others of its role to be a straggler, and how
 	// many times slower; 0 means that none is looked for, and 2. straggler_moves is how often one
 	// task is moved to another node for that.
@@ -660,6 +661,13 @@ func (x *JobSpec) GetElasticWaitMs() int64 {
 func (x *JobSpec) GetElasticGrowMs() int64 {
 	if x != nil {
 		return x.ElasticGrowMs
+	}
+	return 0
+}
+
+func (x *JobSpec) GetTotalSteps() int32 {
+	if x != nil {
+		return x.TotalSteps
 	}
 	return 0
 }
@@ -5984,7 +5992,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xaa\f\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xcb\f\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -6037,7 +6045,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\rimage_network\x18+ \x01(\tR\fimageNetwork\x12)\n" +
 	"\x10image_privileged\x18, \x01(\bR\x0fimagePrivileged\x12+\n" +
 	"\x0felastic_wait_ms\x182 \x01(\x03H\x01R\relasticWaitMs\x88\x01\x01\x12&\n" +
-	"\x0felastic_grow_ms\x183 \x01(\x03R\relasticGrowMs\x12*\n" +
+	"\x0felastic_grow_ms\x183 \x01(\x03R\relasticGrowMs\x12\x1f\n" +
+	"\vtotal_steps\x184 \x01(\x05R\n" +
+	"totalSteps\x12*\n" +
 	"\x11straggler_time_ms\x18< \x01(\x03R\x0fstragglerTimeMs\x12)\n" +
 	"\x10straggler_factor\x18= \x01(\x01R\x0fstragglerFactor\x12'\n" +
 	"\x0fstraggler_moves\x18> \x01(\x05R\x0estragglerMoves\x1a6\n" +

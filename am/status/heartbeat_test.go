@@ -26,4 +26,10 @@ func TestHeartbeat(t *testing.T) {
 	if s.status.Step != 5 || s.status.TotalSteps != 40 {
 		t.Errorf("step %d of %d", s.status.Step, s.status.TotalSteps)
 	}
+	given := New(&proto.JobStatus{Tasks: []*proto.TaskStatus{task}, TotalSteps: 500}, samples.New("", time.Now(), nil), nil, 0)
+	given.hosted = s.hosted
+	given.Heartbeat("c", &proto.Heartbeat{RssBytes: 300, Step: 5, TotalSteps: 40})
+	if given.status.TotalSteps != 500 {
+		t.Errorf("the program's %d steps, and not those of the job's user", given.status.TotalSteps)
+	}
 }

@@ -47,14 +47,17 @@ type Store struct {
 	news     chan struct{}                // the same, for changes other than by heartbeats
 	hosted   map[string]*proto.TaskStatus // by container
 	complete bool                         // every task that is to run does
+
+	totalGiven bool // the number of all steps, by the job's user
 }
 
-// New returns a store that begins with status and samples, which it owns from then on. kill
+// New returns a store that begins with status and samples, which it owns from then on. A number
+// of all steps in status is that of the job's user, and stays. kill
 // is called when a client asks to kill the job, and must not block.
 func New(status *proto.JobStatus, samples *samples.Samples, kill func(why string), stopGrace time.Duration) *Store {
 	return &Store{
 		status: status, progress: newProgress(), totals: newTotals(status.Incidents), samples: samples,
-		kill: kill, stopGrace: stopGrace,
+		kill: kill, stopGrace: stopGrace, totalGiven: status.TotalSteps != 0,
 	}
 }
 
@@ -197,7 +200,7 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 			t.Line, t.LineAtUnixMs = h.Line, now.UnixMilli()-h.LineAgeMs
 		}
 		s.reportStep(now, t, h.Step)
-		if h.TotalSteps != 0 && h.Step == s.status.Step {
+		if h.TotalSteps != 0 && h.Step == s.status.Step && !s.totalGiven {
 			s.status.TotalSteps = h.TotalSteps
 		}
 		s.reportScalars(now, t, h.Scalars)

@@ -174,6 +174,10 @@ var jobOptions = []option[Draft]{
 		doc:  "finds the step in a line of output, in its one group (RE2). Default: [what usual programs print](frameworks.md#steps)",
 		kind: func(d *Draft) kind { return text(&d.Job.Progress, "REGEXP") },
 	}, {
+		name: "total-steps", group: groupProgram, help: "how many steps the program makes, for the time that is left",
+		doc:  "how many steps the program makes in all, from which the time that is left is known. Default: [what the program says](frameworks.md#steps)",
+		kind: func(d *Draft) kind { return number(&d.Job.TotalSteps, 0, math.MaxInt32) },
+	}, {
 		name: "keep-interpreter-waits", group: groupLosses, help: "leave TensorFlow's 30 s between readiness checks",
 		doc:  "leave TensorFlow's 30 s wait between readiness checks as it is; it is lowered to 1 s otherwise",
 		kind: func(d *Draft) kind { return boolean(&d.Job.KeepInterpreterWaits) },

@@ -48,6 +48,7 @@ elastic-wait: 0s
 elastic-grow: 5m
 tf1: true
 progress: "at (\\d+)"
+total-steps: 500
 keep-interpreter-waits: true
 no-warm: true
 principal: me@X

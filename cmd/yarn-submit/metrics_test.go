@@ -16,8 +16,11 @@ import (
 // again, and the step; not without the key of the page.
 func TestMetricsOfAJob(t *testing.T) {
 	p := newPlace(t)
-	id := p.detached("--worker", "1", "--", "sh", "-c", "echo step 7; exec sleep 1000")
+	id := p.detached("--worker", "1", "--total-steps", "700", "--", "sh", "-c", "echo step 7; exec sleep 1000")
 	s := p.until(id, "the task runs", func(s *proto.JobStatus) bool { return s.Step == 7 && s.Tasks[0].Pid != 0 })
+	if out, _, _ := p.call("status", id); !strings.Contains(out, "step 7/700") {
+		t.Errorf("status does not say how many steps there are:\n%s", out)
+	}
 	if err := syscall.Kill(int(s.Tasks[0].Pid), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

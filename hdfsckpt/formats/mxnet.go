@@ -70,41 +70,64 @@ func (mxNet) Owner(file string) (format.Owner, bool) {
 }
 
 func (mxNet) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	states, named := map[string]store.Info{}, map[string]bool{}
+	states := map[string]store.Info{} // by what stands before the suffix
 	for _, e := range d.Entries {
-		if name, ok := strings.CutSuffix(e.Name, mxnetStatesSuffix); ok && e.Mode.IsRegular() {
-			states[name] = e
-		}
-		named[e.Name] = true
-	}
-	// Of each series: how many have states, and how many have none.
-	with, without := map[string]int{}, map[string]int{}
-	for name := range named {
-		if stem, ok := strings.CutSuffix(name, mxnetSuffix); ok {
-			if _, ok := states[stem]; ok {
-				with[format.Shape(stem)]++
-			} else {
-				without[format.Shape(stem)]++
-			}
+		if stem, ok := strings.CutSuffix(e.Name, mxnetStatesSuffix); ok && e.Mode.IsRegular() {
+			states[stem] = e
 		}
 	}
-	claims := onefile.Claim(d, isMXNetName, func(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+	without := withoutStates(d.Entries, states)
+	return onefile.Claim(d, isMXNetName, func(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 		stem := strings.TrimSuffix(path.Base(f.Name), mxnetSuffix)
-		c := format.Checkpoint{Kind: MXNet, Step: format.FileStep(f.Name, mxnetSuffix)}
-		found, err := onefile.Check(ctx, s, f, c, c.Step != format.NoStep, judgeMXNet)
-		if found == nil || err != nil {
-			return found, err
+		step := format.FileStep(f.Name, mxnetSuffix)
+		c, err := onefile.Check(ctx, s, f, format.Checkpoint{Kind: MXNet, Step: step}, step != format.NoStep, judgeMXNet)
+		if c == nil || err != nil {
+			return c, err
 		}
 		if e, ok := states[stem]; ok {
-			found.Files = append(found.Files, format.FileOf(path.Dir(f.Name), e))
-		} else if series := format.Shape(stem); found.Whole() && found.Step != format.NoStep && with[series] > 0 && without[series] == 1 {
-			// A program that loads both of the newest would end with an error each time.
-			found.State, found.Certain = format.Torn, true
-			found.Why = "it has no file " + stem + mxnetStatesSuffix + ", as all others here have: the save did not get that far"
+			c.Files = append(c.Files, format.FileOf(d.Name, e))
+		} else if c.Whole() && without[stem] {
+			c.State, c.Certain = format.Torn, true
+			c.Why = "it has no file " + stem + mxnetStatesSuffix + ", as all before it have: the save did not get that far"
 		}
-		return found, nil
-	})
-	return claims, nil
+		return c, nil
+	}), nil
+}
+
+// withoutStates are the newest of their series, if they alone have no states. A program that
+// loads both of the newest would end with an error each time.
+func withoutStates(entries []store.Info, states map[string]store.Info) map[string]bool {
+	type series struct {
+		newest  string
+		step    int64
+		all, no int // files, and how many of them have no states
+	}
+	found := map[string]*series{}
+	for _, e := range entries {
+		stem, ok := strings.CutSuffix(e.Name, mxnetSuffix)
+		if !ok {
+			continue
+		}
+		s := found[format.Shape(stem)]
+		if s == nil {
+			s = &series{step: format.NoStep}
+			found[format.Shape(stem)] = s
+		}
+		s.all++
+		if _, ok := states[stem]; !ok {
+			s.no++
+		}
+		if step := format.StepAtEnd(stem); step > s.step {
+			s.newest, s.step = stem, step
+		}
+	}
+	without := map[string]bool{}
+	for _, s := range found {
+		if _, ok := states[s.newest]; !ok && s.no == 1 && s.all > 1 {
+			without[s.newest] = true
+		}
+	}
+	return without
 }
 
 const (

@@ -313,8 +313,8 @@ var storageRules = []rule{
 	{
 		promise: "arrays of MXNet without the optimizer's states that the others have are torn",
 		file:    "hdfsckpt/formats/mxnet.go",
-		old:     `with[series] > 0 && without[series] == 1 {`,
-		new:     `with[series] > 0 && without[series] > 1 {`,
+		old:     `s.no == 1 && s.all > 1 {`,
+		new:     `s.no == 1 && s.all < 1 {`,
 		pkg:     "hdfsckpt", test: "TestMXNetCheckpoints",
 	},
 	{
