@@ -4398,7 +4398,8 @@ type JobStatus struct {
 	// That the program says it makes, as the task that reported step does; 0 if it says none.
 	TotalSteps int64 `protobuf:"varint,24,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"`
 	// Those that have worked, of tasks that restart together, the oldest first; at most 100.
-	Generations   []*Generation `protobuf:"bytes,25,rep,name=generations,proto3" json:"generations,omitempty"`
+	Generations   []*Generation  `protobuf:"bytes,25,rep,name=generations,proto3" json:"generations,omitempty"`
+	AvoidedNodes  []*AvoidedNode `protobuf:"bytes,26,rep,name=avoided_nodes,json=avoidedNodes,proto3" json:"avoided_nodes,omitempty"` // by name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4608,6 +4609,74 @@ func (x *JobStatus) GetGenerations() []*Generation {
 	return nil
 }
 
+func (x *JobStatus) GetAvoidedNodes() []*AvoidedNode {
+	if x != nil {
+		return x.AvoidedNodes
+	}
+	return nil
+}
+
+// AvoidedNode is a node to which containers are brought only if no other has room.
+type AvoidedNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	UntilUnixMs   int64                  `protobuf:"varint,3,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"` // 0 means until the node is in service again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AvoidedNode) Reset() {
+	*x = AvoidedNode{}
+	mi := &file_holdfast_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AvoidedNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AvoidedNode) ProtoMessage() {}
+
+func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AvoidedNode.ProtoReflect.Descriptor instead.
+func (*AvoidedNode) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *AvoidedNode) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *AvoidedNode) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *AvoidedNode) GetUntilUnixMs() int64 {
+	if x != nil {
+		return x.UntilUnixMs
+	}
+	return 0
+}
+
 // Generation is the common life of tasks that restart together: from their start to the
 // next restart of all.
 type Generation struct {
@@ -4628,7 +4697,7 @@ type Generation struct {
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4640,7 +4709,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4653,7 +4722,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -4740,7 +4809,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4752,7 +4821,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4765,7 +4834,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -4813,7 +4882,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4825,7 +4894,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4838,7 +4907,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -4866,7 +4935,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4878,7 +4947,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4891,7 +4960,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JobSummary) GetId() string {
@@ -4972,7 +5041,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4984,7 +5053,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4997,7 +5066,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -5097,7 +5166,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5109,7 +5178,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5122,7 +5191,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -5419,7 +5488,7 @@ type Straggler struct {
 
 func (x *Straggler) Reset() {
 	*x = Straggler{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5431,7 +5500,7 @@ func (x *Straggler) String() string {
 func (*Straggler) ProtoMessage() {}
 
 func (x *Straggler) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5444,7 +5513,7 @@ func (x *Straggler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Straggler.ProtoReflect.Descriptor instead.
 func (*Straggler) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Straggler) GetSinceUnixMs() int64 {
@@ -5494,7 +5563,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5506,7 +5575,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5519,7 +5588,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Stage) GetName() string {
@@ -5564,7 +5633,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5576,7 +5645,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5589,7 +5658,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -5744,7 +5813,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[55]
+	mi := &file_holdfast_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5756,7 +5825,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[55]
+	mi := &file_holdfast_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5769,7 +5838,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{55}
+	return file_holdfast_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Notification) GetId() string {
@@ -5856,7 +5925,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[56]
+	mi := &file_holdfast_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5868,7 +5937,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[56]
+	mi := &file_holdfast_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5881,7 +5950,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{56}
+	return file_holdfast_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -6305,7 +6374,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
 	"\fKillResponse\x12\"\n" +
-	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xaa\a\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xe6\a\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -6336,7 +6405,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"\ascalars\x18\x17 \x03(\v2\x15.holdfast.ScalarValueR\ascalars\x12\x1f\n" +
 	"\vtotal_steps\x18\x18 \x01(\x03R\n" +
 	"totalSteps\x126\n" +
-	"\vgenerations\x18\x19 \x03(\v2\x14.holdfast.GenerationR\vgenerations\"\xc6\x02\n" +
+	"\vgenerations\x18\x19 \x03(\v2\x14.holdfast.GenerationR\vgenerations\x12:\n" +
+	"\ravoided_nodes\x18\x1a \x03(\v2\x15.holdfast.AvoidedNodeR\favoidedNodes\"W\n" +
+	"\vAvoidedNode\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\"\n" +
+	"\runtil_unix_ms\x18\x03 \x01(\x03R\vuntilUnixMs\"\xc6\x02\n" +
 	"\n" +
 	"Generation\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12&\n" +
@@ -6539,7 +6613,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -6591,31 +6665,32 @@ var file_holdfast_proto_goTypes = []any{
 	(*KillRequest)(nil),         // 47: holdfast.KillRequest
 	(*KillResponse)(nil),        // 48: holdfast.KillResponse
 	(*JobStatus)(nil),           // 49: holdfast.JobStatus
-	(*Generation)(nil),          // 50: holdfast.Generation
-	(*ScalarValue)(nil),         // 51: holdfast.ScalarValue
-	(*JobList)(nil),             // 52: holdfast.JobList
-	(*JobSummary)(nil),          // 53: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 54: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 55: holdfast.TaskStatus
-	(*Straggler)(nil),           // 56: holdfast.Straggler
-	(*Stage)(nil),               // 57: holdfast.Stage
-	(*Incident)(nil),            // 58: holdfast.Incident
-	(*Notification)(nil),        // 59: holdfast.Notification
-	(*JobEvent)(nil),            // 60: holdfast.JobEvent
-	nil,                         // 61: holdfast.JobSpec.EnvEntry
-	nil,                         // 62: holdfast.RoleSpec.ResourcesEntry
-	nil,                         // 63: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 64: holdfast.Start.EnvEntry
-	nil,                         // 65: holdfast.PrewarmPlan.EnvEntry
+	(*AvoidedNode)(nil),         // 50: holdfast.AvoidedNode
+	(*Generation)(nil),          // 51: holdfast.Generation
+	(*ScalarValue)(nil),         // 52: holdfast.ScalarValue
+	(*JobList)(nil),             // 53: holdfast.JobList
+	(*JobSummary)(nil),          // 54: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 55: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 56: holdfast.TaskStatus
+	(*Straggler)(nil),           // 57: holdfast.Straggler
+	(*Stage)(nil),               // 58: holdfast.Stage
+	(*Incident)(nil),            // 59: holdfast.Incident
+	(*Notification)(nil),        // 60: holdfast.Notification
+	(*JobEvent)(nil),            // 61: holdfast.JobEvent
+	nil,                         // 62: holdfast.JobSpec.EnvEntry
+	nil,                         // 63: holdfast.RoleSpec.ResourcesEntry
+	nil,                         // 64: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 65: holdfast.Start.EnvEntry
+	nil,                         // 66: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	61, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	62, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	7,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	8,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
 	1,  // 5: holdfast.RoleSpec.completion:type_name -> holdfast.CompletionRule
-	62, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
+	63, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
 	10, // 7: holdfast.FromAgent.hello:type_name -> holdfast.Hello
 	11, // 8: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
 	12, // 9: holdfast.FromAgent.started:type_name -> holdfast.Started
@@ -6634,7 +6709,7 @@ var file_holdfast_proto_depIdxs = []int32{
 	18, // 22: holdfast.Heartbeat.gpu:type_name -> holdfast.GPUUse
 	17, // 23: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
 	22, // 24: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	63, // 25: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	64, // 25: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
 	28, // 26: holdfast.ToAgent.assign:type_name -> holdfast.Assign
 	29, // 27: holdfast.ToAgent.start:type_name -> holdfast.Start
 	30, // 28: holdfast.ToAgent.stop:type_name -> holdfast.Stop
@@ -6650,50 +6725,51 @@ var file_holdfast_proto_depIdxs = []int32{
 	37, // 38: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
 	4,  // 39: holdfast.Assign.spec:type_name -> holdfast.JobSpec
 	32, // 40: holdfast.Assign.routes:type_name -> holdfast.Routes
-	64, // 41: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	65, // 41: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
 	28, // 42: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	65, // 43: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	66, // 43: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
 	25, // 44: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
 	46, // 45: holdfast.JobSamples.series:type_name -> holdfast.Series
 	46, // 46: holdfast.JobSamples.recent:type_name -> holdfast.Series
 	2,  // 47: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	55, // 48: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	54, // 49: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	60, // 50: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	58, // 51: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	56, // 48: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	55, // 49: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	61, // 50: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	59, // 51: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
 	7,  // 52: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	57, // 53: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	51, // 54: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	50, // 55: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	53, // 56: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 57: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 58: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	57, // 59: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	56, // 60: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
-	17, // 61: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
-	2,  // 62: holdfast.Notification.state:type_name -> holdfast.JobState
-	6,  // 63: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
-	9,  // 64: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	43, // 65: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	43, // 66: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	47, // 67: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	44, // 68: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	39, // 69: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	41, // 70: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	38, // 71: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	26, // 72: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	49, // 73: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	49, // 74: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	48, // 75: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	45, // 76: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	40, // 77: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	42, // 78: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	24, // 79: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	72, // [72:80] is the sub-list for method output_type
-	64, // [64:72] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	58, // 53: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	52, // 54: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	51, // 55: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	50, // 56: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
+	54, // 57: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 58: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 59: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	58, // 60: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	57, // 61: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
+	17, // 62: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
+	2,  // 63: holdfast.Notification.state:type_name -> holdfast.JobState
+	6,  // 64: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
+	9,  // 65: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	43, // 66: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	43, // 67: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	47, // 68: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	44, // 69: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	39, // 70: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	41, // 71: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	38, // 72: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	26, // 73: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	49, // 74: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	49, // 75: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	48, // 76: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	45, // 77: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	40, // 78: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	42, // 79: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	24, // 80: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	73, // [73:81] is the sub-list for method output_type
+	65, // [65:73] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -6729,14 +6805,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[51].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[52].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   62,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

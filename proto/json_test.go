@@ -157,7 +157,7 @@ func TestDocsHaveTheJSON(t *testing.T) {
 		documented[string(text[m[2]:m[3]])] = fields
 	}
 	for name, m := range map[string]pb.Message{
-		"job": &proto.JobStatus{}, "task": &proto.TaskStatus{}, "spare": &proto.SpareStatus{}, "stage": &proto.Stage{},
+		"job": &proto.JobStatus{}, "task": &proto.TaskStatus{}, "spare": &proto.SpareStatus{}, "avoided": &proto.AvoidedNode{}, "stage": &proto.Stage{},
 		"incident": &proto.Incident{}, "generation": &proto.Generation{}, "event": &proto.JobEvent{}, "directory": &proto.CheckpointSpec{},
 		"list": &proto.JobList{}, "summary": &proto.JobSummary{}, "scalar": &proto.ScalarValue{},
 		"notification": &proto.Notification{}, "samples": &proto.JobSamples{}, "series": &proto.Series{},

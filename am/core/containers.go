@@ -3,8 +3,6 @@ package core
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -72,20 +70,6 @@ func (j *Job) withdraw(t *task) {
 		j.emit(Withdraw{t.request})
 		j.endRequest(t)
 	}
-}
-
-// avoid names the nodes that have given trouble twice lately, and those that are taken
-// out of service.
-func (j *Job) avoid() []string {
-	var nodes []string
-	for n, at := range j.nodeTrouble {
-		if j.within(at) >= 2 {
-			nodes = append(nodes, n)
-		}
-	}
-	nodes = slices.AppendSeq(nodes, maps.Keys(j.closing))
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
 }
 
 func (j *Job) allocated(e Allocated) {

@@ -61,8 +61,8 @@ type Job struct {
 
 	closing        map[string]closing // nodes that are taken out of service
 	roles          []*proto.RoleSpec
-	nodeTrouble    map[string][]time.Time
-	dirRemoved     time.Time // when a container's directory was removed last
+	nodeTrouble    map[string][]trouble // by node
+	dirRemoved     time.Time            // when a container's directory was removed last
 	pace           pace.Pace
 	reconciliation *reconciliation // while reconciling
 	liveness       livenessWindow
@@ -93,7 +93,7 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 		named:       make(map[string]*task, len(tasks)),
 		hosted:      map[string]*task{},
 		asked:       map[string]*task{},
-		nodeTrouble: map[string][]time.Time{},
+		nodeTrouble: map[string][]trouble{},
 		closing:     map[string]closing{},
 	}
 	for i, t := range tasks {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -257,7 +258,7 @@ func (j *Job) trouble(e AgentFailed) {
 		return
 	}
 	if e.NodeSpecific {
-		j.nodeTrouble[t.loc.node] = append(j.nodeTrouble[t.loc.node], j.now)
+		j.noteTrouble(t.loc.node, t.name+": "+e.Detail, true)
 	}
 	c := t.loc.container
 	j.loseContainer(t, CauseLaunch, e.Detail)
@@ -275,7 +276,7 @@ func (j *Job) loseContainer(t *task, c Cause, why string) {
 		t.history.losses = append(t.history.losses, j.now)
 	}
 	if c == CauseLaunch || c == CauseDisksFailed {
-		j.nodeTrouble[t.loc.node] = append(j.nodeTrouble[t.loc.node], j.now)
+		j.noteTrouble(t.loc.node, t.name+": "+cmp.Or(why, c.String()), false)
 	}
 	hadAddress := t.loc.port != 0
 	if t.run.number >= 0 && !t.parked {

@@ -108,7 +108,7 @@ func (j *Job) moveSlow(t *task) string {
 		return fmt.Sprintf("; it was moved %s for that, and stays where it is", times(t.history.moves))
 	}
 	t.history.moves++
-	j.nodeTrouble[t.loc.node] = append(j.nodeTrouble[t.loc.node], j.now, j.now) // others had better not be there either
+	j.noteTrouble(t.loc.node, t.name+" was slower there than the others", true)
 	j.becomeSlow(t)
 	return "; it moves to another node"
 }

@@ -141,6 +141,7 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 		tellDifferences(status, events)
 		recordGeneration(status, job, time.Now())
 		status.Spares = spareStatus(job.Spares(), status.Spares)
+		status.AvoidedNodes = avoidedNodes(job.AvoidedNodes())
 		status.Events = append(status.Events, events...)
 		if len(status.Events) > maxEvents {
 			status.Events = append(status.Events[:maxEvents/4], status.Events[len(status.Events)-maxEvents/2:]...)
@@ -353,4 +354,16 @@ func spareStatus(spares []core.Spare, known []*proto.SpareStatus) []*proto.Spare
 		list = append(list, shown)
 	}
 	return list
+}
+
+func avoidedNodes(list []core.AvoidedNode) []*proto.AvoidedNode {
+	var shown []*proto.AvoidedNode
+	for _, n := range list {
+		a := &proto.AvoidedNode{Node: n.Node, Why: n.Why}
+		if !n.Until.IsZero() {
+			a.UntilUnixMs = n.Until.UnixMilli()
+		}
+		shown = append(shown, a)
+	}
+	return shown
 }

@@ -34,8 +34,9 @@ type jobView struct {
 	Age       string // of the newest complete checkpoint
 	Timeline  *drawing.Timeline
 	Plots     *plots
-	Incidents []incidentView      // the newest first
-	Older     int                 // incidents
+	Incidents []incidentView // the newest first
+	Older     int            // incidents
+	Avoided   []*proto.AvoidedNode
 	Formed    []*proto.Generation // the newest first; none where there was one only
 	Rows      []taskRow
 	Tasks     int // before the filter
@@ -84,6 +85,7 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 	v.Timeline.AddCheckpoints(v.Plots.Checkpoints)
 	v.Incidents, v.Older = newestIncidents(status)
 	v.Formed = newestGenerations(status)
+	v.Avoided = status.Avoiding(time.Now())
 	v.Rows, v.Matching = taskRows(status, v.Query, time.Now())
 	v.Columns = v.Query.columns(status.Tasks)
 	v.Network, v.GPUs = slices.ContainsFunc(status.Tasks, (*proto.TaskStatus).HasTraffic), slices.ContainsFunc(status.Tasks, (*proto.TaskStatus).HasGPUUse)

@@ -28,9 +28,10 @@ func TestPage(t *testing.T) {
 		Tasks: []*proto.TaskStatus{{Task: "ps-1", State: proto.TaskState_TASK_STATE_RESTARTING, Why: "exit code 1", Tail: []string{"ValueError: <x>"}},
 			{Task: "w-0", State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Why: "killed by SIGKILL", Tail: []string{"what attempt 0 wrote"}},
 			{Task: "w-1", State: proto.TaskState_TASK_STATE_SUCCEEDED, Attempt: 1, Tail: []string{"what attempt 0 wrote"}}},
-		Incidents: []*proto.Incident{{Task: "w-0", Attempt: 0, Evidence: "killed by SIGKILL"}, {Task: "w-1", Attempt: 0, Evidence: "killed by SIGKILL"}},
-		Events:    []*proto.JobEvent{{Task: "ps-1", Kind: "lost", Text: "attempt 0: its process failed"}},
-		Scalars:   []*proto.ScalarValue{{Name: "<loss>", Value: 0.123456}},
+		Incidents:    []*proto.Incident{{Task: "w-0", Attempt: 0, Evidence: "killed by SIGKILL"}, {Task: "w-1", Attempt: 0, Evidence: "killed by SIGKILL"}},
+		Events:       []*proto.JobEvent{{Task: "ps-1", Kind: "lost", Text: "attempt 0: its process failed"}},
+		Scalars:      []*proto.ScalarValue{{Name: "<loss>", Value: 0.123456}},
+		AvoidedNodes: []*proto.AvoidedNode{{Node: "n1", Why: "ps-1: no /dev/fuse"}},
 	}
 	s := httptest.NewServer(web.Handler(web.Site{Status: fixed{job}}))
 	defer s.Close()
@@ -47,7 +48,7 @@ func TestPage(t *testing.T) {
 		return r.StatusCode, string(text)
 	}
 	code, text := get("/")
-	for _, want := range []string{"&lt;b&gt;mnist", "running", "ps-1", "restarting", "ValueError: &lt;x&gt;", "attempt 0: its process failed", "<dt>&lt;loss&gt;<dd>0.1235"} {
+	for _, want := range []string{"&lt;b&gt;mnist", "running", "ps-1", "restarting", "ValueError: &lt;x&gt;", "attempt 0: its process failed", "<dt>&lt;loss&gt;<dd>0.1235", "<td>n1<td class=\"soft\">until it is in service again<td>ps-1: no /dev/fuse"} {
 		if code != 200 || !strings.Contains(text, want) {
 			t.Errorf("the page (%d) does not say %q:\n%s", code, want, text)
 		}
@@ -183,7 +184,7 @@ func TestStragglersStandOut(t *testing.T) {
 		t.Errorf("it is not the first:\n%s", rows[:200])
 	}
 	text = get(t, site, "/task?task="+k.Task)
-	for _, want := range []string{`<dt>Step<dd>40 <span class="soft">2.0 s each</span>`, `<dt>At work<dd>97% of the time`, slow, `<dt>Its node waits<dd>for a CPU 81%, memory 0%, a disk 2% of the last minute`} {
+	for _, want := range []string{`<dt>Step<dd>40 <span class="soft">2.0 s each</span>`, `<dt>At work<dd>97% of the time`, slow, `<dt>Waiting on its node<dd>for a CPU 81%, memory 0%, a disk 2% of the last minute`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}

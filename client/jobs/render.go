@@ -91,6 +91,9 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	if err := writeSpares(b, s.Spares, width); err != nil {
 		return err
 	}
+	if err := writeAvoided(b, s.Avoiding(time.Now()), width); err != nil {
+		return err
+	}
 	if err := writeIncidents(b, s.Incidents, width); err != nil {
 		return err
 	}
@@ -178,6 +181,24 @@ func writeSpares(b *strings.Builder, list []*proto.SpareStatus, width int) error
 	t.Flexible = []string{"SPARE", "NODE", "NOTE"}
 	for _, k := range list {
 		t.Add(k.Container, dash(k.Node), memory(k.AgentRssBytes), pid(k.AgentPid), warmNote(k.WarmStatus, k.WarmRssBytes))
+	}
+	return t.Write(b, width)
+}
+
+// writeAvoided writes a table of the nodes that are avoided.
+func writeAvoided(b *strings.Builder, list []*proto.AvoidedNode, width int) error {
+	if len(list) == 0 {
+		return nil
+	}
+	fmt.Fprintln(b)
+	t := terminal.NewTable("AVOIDED NODE", "UNTIL", "WHY")
+	t.Flexible = []string{"AVOIDED NODE", "WHY"}
+	for _, n := range list {
+		until := "in service again"
+		if n.UntilUnixMs != 0 {
+			until = time.UnixMilli(n.UntilUnixMs).Format("15:04:05")
+		}
+		t.Add(n.Node, until, n.Why)
 	}
 	return t.Write(b, width)
 }

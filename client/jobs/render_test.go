@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/proto"
 )
@@ -151,5 +152,27 @@ func TestStatusTellsTheGenerations(t *testing.T) {
 	b.Reset()
 	if err := WriteStatus(&b, s, 80); err != nil || strings.Contains(b.String(), "GENERATION") {
 		t.Errorf("%v: one generation is a table of its own:\n%s", err, b.String())
+	}
+}
+
+// TestStatusTellsTheAvoidedNodes: which, why and until when, and none whose time is over.
+func TestStatusTellsTheAvoidedNodes(t *testing.T) {
+	later, before := time.Now().Add(time.Hour), time.Now().Add(-time.Minute)
+	s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, AvoidedNodes: []*proto.AvoidedNode{
+		{Node: "n1", Why: "worker-0: no /dev/fuse", UntilUnixMs: later.UnixMilli()},
+		{Node: "n2", Why: "worker-1: no /dev/fuse", UntilUnixMs: before.UnixMilli()},
+		{Node: "n3", Why: "it is taken out of service"},
+	}}
+	var b strings.Builder
+	if err := WriteStatus(&b, s, 80); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"n1            " + later.Format("15:04:05"), "worker-0: no /dev/fuse", "n3            in service again  it is taken out of service"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("status does not say %q:\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "n2") {
+		t.Errorf("n2 is not avoided any longer:\n%s", b.String())
 	}
 }

@@ -59,6 +59,10 @@ func TestLongNodesFallSickAndLeave(t *testing.T) {
 	must(t, c.Exclude(nm))
 	_, err := c.Hadoop(ctx, "rmadmin", "-refreshNodes", "-g", "15", "-server")
 	must(t, err)
+	j.until(long, node+" to be avoided", func(s *proto.JobStatus) bool {
+		a := s.AvoidedNodes
+		return len(a) == 1 && a[0].Node == node && a[0].Why == "it is taken out of service" && a[0].UntilUnixMs == 0
+	})
 	before = after
 	after = elsewhere(before, node, "node taken out of service", "")
 	for _, want := range []string{node + " is taken out of service", "the application master there is followed by another", "attempt 2 has taken over"} {
