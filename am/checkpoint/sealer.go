@@ -29,6 +29,8 @@ const (
 type Status interface {
 	// SetCompleteStep sets the step of the newest complete checkpoint.
 	SetCompleteStep(step int64)
+	// SetTotalSteps sets how many steps the program makes, as a checkpoint of a time says it.
+	SetTotalSteps(steps int64, of time.Time)
 	// LastRecovery describes the latest recovery of a task, for manifests; "" if there
 	// was none.
 	LastRecovery() string
@@ -229,6 +231,13 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 	}
 	if newest := format.NewestComplete(list); newest != nil && newest.Step > 0 {
 		s.status.SetCompleteStep(newest.Step)
+		if step, known := s.newest[uri]; newest.Planned() != nil && (!known || step != newest.Step) {
+			total, err := newest.Planned().TotalSteps(ctx, store, newest)
+			if err != nil {
+				return again, err
+			}
+			s.status.SetTotalSteps(total, newest.Time)
+		}
 		if again, err = s.saveEnded(ctx, store, uri, *newest); err != nil {
 			return again, err
 		}

@@ -22,7 +22,9 @@ import (
 type noStatus struct{}
 
 func (noStatus) SetCompleteStep(int64) {}
-func (noStatus) LastRecovery() string  { return "" }
+
+func (noStatus) SetTotalSteps(int64, time.Time) {}
+func (noStatus) LastRecovery() string           { return "" }
 
 // sealing is a sealer that runs over a local store.
 type sealing struct {

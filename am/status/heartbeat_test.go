@@ -29,7 +29,18 @@ func TestHeartbeat(t *testing.T) {
 	given := New(&proto.JobStatus{Tasks: []*proto.TaskStatus{task}, TotalSteps: 500}, samples.New("", time.Now(), nil), nil, 0)
 	given.hosted = s.hosted
 	given.Heartbeat("c", &proto.Heartbeat{RssBytes: 300, Step: 5, TotalSteps: 40})
+	given.SetTotalSteps(700, time.Now())
 	if given.status.TotalSteps != 500 {
 		t.Errorf("the program's %d steps, and not those of the job's user", given.status.TotalSteps)
+	}
+	begun := time.Now()
+	saved := New(&proto.JobStatus{StartedUnixMs: begun.UnixMilli()}, samples.New("", begun, nil), nil, 0)
+	saved.SetTotalSteps(700, begun.Add(-time.Minute)) // of another plan, maybe
+	saved.SetTotalSteps(0, begun)
+	if saved.status.TotalSteps != 0 {
+		t.Errorf("an older checkpoint says that there are %d steps", saved.status.TotalSteps)
+	}
+	if saved.SetTotalSteps(600, begun); saved.status.TotalSteps != 600 {
+		t.Errorf("there are %d steps, and not 600 as a checkpoint says", saved.status.TotalSteps)
 	}
 }

@@ -271,6 +271,16 @@ func (s *Store) TakeSteps() core.StepsReported {
 	return s.progress.take(time.Now())
 }
 
+// SetTotalSteps sets how many steps the program makes in all, as a checkpoint of a time says it,
+// unless the job's user has said it, or the checkpoint is from before the job.
+func (s *Store) SetTotalSteps(steps int64, of time.Time) {
+	s.Update(func(status *proto.JobStatus) {
+		if steps > 0 && !s.totalGiven && of.UnixMilli() >= status.StartedUnixMs {
+			status.TotalSteps = steps
+		}
+	})
+}
+
 // SetCompleteStep sets the step of the newest complete checkpoint.
 func (s *Store) SetCompleteStep(step int64) {
 	s.samples.AddCheckpoint(time.Now(), step)

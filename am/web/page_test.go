@@ -108,6 +108,8 @@ func largeJob(n int) *proto.JobStatus {
 			Task: fmt.Sprintf("worker-%d", i), Role: "worker", Index: int32(i), State: proto.TaskState_TASK_STATE_RUNNING, Step: 12345,
 			Node: fmt.Sprintf("node-%d.example.com", i%500), RealAddress: "10.1.2.3:20001", RssBytes: 500e6 + int64(i)<<20,
 			MemoryLimitBytes: 500 << 20, MemoryPeakBytes: 400 << 20, CpuCores: 1.25, Vcores: 2,
+			SentBytesPerSecond: 123 << 20, ReceivedBytesPerSecond: 234 << 20,
+			Gpus: 2, GpuPercent: 87, GpuMemoryBytes: 101 << 30, GpuMemoryLimitBytes: 159 << 30,
 			Line: fmt.Sprintf("step %d ", i) + strings.Repeat("x", 150), LineAtUnixMs: time.Now().UnixMilli() - 3000,
 		})
 		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: 1, Task: fmt.Sprintf("worker-%d", i), Kind: "started", Text: fmt.Sprintf("moment %d", i)})
@@ -182,7 +184,7 @@ func TestStragglersStandOut(t *testing.T) {
 		t.Errorf("it is not the first:\n%s", rows[:200])
 	}
 	text = get(t, site, "/task?task="+k.Task)
-	for _, want := range []string{`<dt>Step<dd>40 <span class="soft">2.0 s each</span>`, `<dt>At work<dd>97% of the time`, slow, `<dt>Its node waits<dd>for a CPU 81%, memory 0%, a disk 2% of the last minute`} {
+	for _, want := range []string{`<dt>Step<dd>40 <span class="soft">2.0 s each</span>`, `<dt>At work<dd>97% of the time`, slow, `<dt>Waiting on its node<dd>for a CPU 81%, memory 0%, a disk 2% of the last minute`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
@@ -193,7 +195,8 @@ func TestStragglersStandOut(t *testing.T) {
 // TestNetworkAndGPUs: the table has columns of them where any task has some, and can be ordered
 // by them.
 func TestNetworkAndGPUs(t *testing.T) {
-	status := largeJob(2)
+	status := lossyJob()
+	status.Tasks = append(status.Tasks, &proto.TaskStatus{Task: "worker-9", Role: "worker", State: status.Tasks[0].State})
 	if text := get(t, web.Site{Status: fixed{status}}, "/"); strings.Contains(text, "Network</a>") || strings.Contains(text, "GPU</a>") {
 		t.Error("the table has columns of what no task has")
 	}

@@ -14,6 +14,7 @@ import (
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
+	"holdfast/proto"
 )
 
 // copyFixtures copies files below hdfsckpt into a directory, under new names.
@@ -283,5 +284,23 @@ func TestRetainedIsListed(t *testing.T) {
 	list = listJSON(t, p, "./ck")
 	if len(list) != 2 || list[0].Name != "sharded.ckpt-1200" || list[0].Retained || !list[0].Current {
 		t.Errorf("ls after the rollback: %+v", list)
+	}
+}
+
+// TestATrainersCheckpointSaysHowManyStepsThereAre: where the program prints no more than its step,
+// the time that is left is known from what Hugging Face's Trainer saves.
+func TestATrainersCheckpointSaysHowManyStepsThereAre(t *testing.T) {
+	p := newPlace(t)
+	names := map[string]string{}
+	for _, name := range []string{"config.json", "model.safetensors", "optimizer.pt", "trainer_state.json"} {
+		names["testdata/trainer/checkpoint-1/"+name] = name
+	}
+	copyFixtures(t, filepath.Join(p.dir, "given"), names)
+	id := p.detached("--worker", "1", "--files", "given/", "--checkpoint", "./out=ck", "--", "sh", "-c", `d=out/checkpoint-40; mkdir $d
+cp given/config.json given/model.safetensors given/optimizer.pt $d
+sed 's/"max_steps": .*,/"max_steps": 700,/' given/trainer_state.json > $d/trainer_state.json; echo step 40; exec sleep 1000`)
+	s := p.until(id, "its checkpoint", func(s *proto.JobStatus) bool { return s.Step == 40 && s.CompleteStep == 40 && s.TotalSteps != 0 })
+	if out, _, _ := p.call("status", id); s.TotalSteps != 700 || !strings.Contains(out, "step 40/700") {
+		t.Errorf("there are %d steps:\n%s", s.TotalSteps, out)
 	}
 }

@@ -108,6 +108,13 @@ func (c *Checkpoint) Contents() Contents {
 	return r
 }
 
+// Planned returns the format's reader of how many steps the program makes in all; nil if it has
+// none.
+func (c *Checkpoint) Planned() Planned {
+	p, _ := c.format.(Planned)
+	return p
+}
+
 // SeriesDir returns the directory in which checkpoints of one series lie, or the
 // directories that each hold one of them.
 func (c *Checkpoint) SeriesDir() string {

@@ -126,6 +126,13 @@ const (
 	PartsDir
 )
 
+// Planned is a Format whose checkpoints tell how many steps the program makes in all.
+type Planned interface {
+	Format
+	// TotalSteps returns how many steps those are; 0 if the checkpoint does not tell.
+	TotalSteps(ctx context.Context, s store.Store, c *Checkpoint) (int64, error)
+}
+
 // SaveRecorder is a Format for which it is recorded that a task begins a save, because
 // the files themselves show their format only at its end.
 type SaveRecorder interface {

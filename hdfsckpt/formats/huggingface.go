@@ -25,6 +25,8 @@ const HuggingFace format.Kind = "huggingface"
 
 type huggingFace struct{}
 
+var _ format.Planned = huggingFace{}
+
 var (
 	_ format.SaveRecorder = huggingFace{}
 	_ format.Contents     = huggingFace{}
@@ -223,6 +225,33 @@ func missingRank(sizes map[string]int64) string {
 		}
 	}
 	return ""
+}
+
+// planEnd is how much of trainer_state.json is looked at, from its end: the keys are in order, and
+// what grows with the training (log_history) is before max_steps.
+const planEnd = 64 << 10
+
+var maxSteps = regexp.MustCompile(`(?m)^  "max_steps": (\d+),?$`)
+
+// TotalSteps implements format.Planned, by max_steps of trainer_state.json as Trainer writes it
+// (TrainerState.save_to_json of transformers/trainer_callback.py).
+func (huggingFace) TotalSteps(ctx context.Context, s store.Store, c *format.Checkpoint) (int64, error) {
+	i := slices.IndexFunc(c.Files, func(f format.File) bool { return f.Name == path.Join(c.Name, trainerState) })
+	if i < 0 {
+		return 0, nil
+	}
+	size := c.Files[i].Size
+	from := max(0, size-planEnd)
+	text, err := look.ReadAt(ctx, s, c.Files[i].Name, from, size-from)
+	if err != nil {
+		return 0, err
+	}
+	m := maxSteps.FindSubmatch(text)
+	if m == nil {
+		return 0, nil
+	}
+	n, _ := strconv.ParseInt(string(m[1]), 10, 64) // one that is too large is no plan
+	return n, nil
 }
 
 // endsAsJSON reports whether a file ends as a JSON object does.
