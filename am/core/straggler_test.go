@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -21,10 +22,11 @@ type pacer struct {
 	counts map[string]pace.Count
 	left   map[string]time.Duration // of the time, since the last step
 	total  int64
+	sent   map[string]int64 // reports, by task
 }
 
 func pacing(t *testing.T, roles []*proto.RoleSpec, limits core.Limits) *pacer {
-	p := &pacer{player: playWith(t, roles, 3, 0, limits), every: map[string]time.Duration{}, works: map[string]float64{}, counts: map[string]pace.Count{}, left: map[string]time.Duration{}}
+	p := &pacer{player: playWith(t, roles, 3, 0, limits), every: map[string]time.Duration{}, works: map[string]float64{}, counts: map[string]pace.Count{}, left: map[string]time.Duration{}, sent: map[string]int64{}}
 	p.step(core.Begin{})
 	return p
 }
@@ -55,8 +57,9 @@ func (p *pacer) run(d time.Duration) {
 		}
 		for _, task := range slices.Sorted(maps.Keys(p.every)) {
 			c := p.counts[task]
-			if p.shared {
-				c.Step = p.total
+			if p.shared && c.Reports != p.sent[task] {
+				c.Step, p.sent[task] = p.total, c.Reports
+				p.counts[task] = c
 			}
 			e.Counts = append(e.Counts, c)
 			e.Steps = append(e.Steps, core.Step{Task: task, Step: c.Step})
@@ -229,6 +232,24 @@ func TestWhoIsNoStraggler(t *testing.T) {
 			p.shared = true
 			p.every["worker-1"] = 8 * second
 			p.run(time.Hour)
+		}},
+		"workers that report the steps of all by chance": {psAndWorkers(1, 4), core.Limits{}, func(p *pacer) {
+			p.shared = true
+			p.alike(0, four...)
+			r := rand.New(rand.NewPCG(1, 1))
+			for range 20000 {
+				for _, task := range four {
+					c := p.counts[task]
+					for range 30 { // it reports what it finds at one of the numbers that the program tells of
+						if r.IntN(12) == 0 {
+							c.Reports, c.At = c.Reports+1, p.now.Add(30*second)
+						}
+						p.total++
+					}
+					p.counts[task] = c
+				}
+				p.run(30 * second)
+			}
 		}},
 		"ranks that poll": {ranks(4), core.Limits{}, func(p *pacer) {
 			p.works = map[string]float64{"worker-0": 1, "worker-1": 1, "worker-2": 1, "worker-3": 1}

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -26,8 +27,10 @@ const (
 	// countsKept bounds the Counts of an attempt, and with them how seldom steps may be.
 	countsKept = 2*CountsWithin + 1
 	// leastReports is how many steps a task must report to be compared with, and leastLooks
-	// how often it must be looked at: fewer may be slow or fast by accident.
+	// how often it must be looked at: fewer may be slow or fast by accident. Where reports are
+	// counted, manyReports are better.
 	leastReports = 4
+	manyReports  = 20
 	leastLooks   = 16
 	// busyShare is the share of the time for which a task must be at work if others are to
 	// wait for it.
@@ -37,39 +40,44 @@ const (
 )
 
 // Counts are the last ones of an attempt. The zero value: none.
-type Counts struct{ list []Count }
+type Counts struct{ list []mark }
+
+// mark is a Count, in few bytes: there are several of each task.
+type mark struct {
+	step, reports, at int64 // at: of the last report, in nanoseconds since 1970
+	looks, works      int32
+}
 
 // Take takes in the next Count.
 func (c *Counts) Take(n Count) {
-	if last := len(c.list) - 1; last >= 0 && (n.Reports < c.list[last].Reports || n.Looks < c.list[last].Looks) {
+	m := mark{step: n.Step, reports: n.Reports, at: n.At.UnixNano(), looks: int32(n.Looks), works: int32(n.Works)}
+	if last := len(c.list) - 1; last >= 0 && (m.reports < c.list[last].reports || m.looks < c.list[last].looks) {
 		c.list = c.list[:0] // of another attempt
 	}
 	if len(c.list) == countsKept {
 		c.list = append(c.list[:0], c.list[1:]...)
 	}
-	n.Task = "" // whose they are is known
-	c.list = append(c.list, n)
+	c.list = append(c.list, m)
 }
 
-// over returns what was counted in the last n intervals; false if it is not known.
-func (c *Counts) over(n int) (span, bool) {
+// over returns what was counted in the last n intervals; nothing if that is not known.
+func (c *Counts) over(n int) span {
 	last := len(c.list) - 1
 	if last < n {
-		return span{}, false
+		return span{}
 	}
-	from, to := c.list[last-n], c.list[last]
-	return span{from, to}, true
+	return span{c.list[last-n], c.list[last]}
 }
 
 // span is what was counted from one time to another.
-type span struct{ from, to Count }
+type span struct{ from, to mark }
 
 // reports is how many steps were reported, 0 also before the first.
 func (s span) reports() int64 {
-	if s.from.Reports == 0 {
+	if s.from.reports == 0 {
 		return 0
 	}
-	return s.to.Reports - s.from.Reports
+	return s.to.reports - s.from.reports
 }
 
 // perReport is the time from one report to the next; 0: not known.
@@ -77,24 +85,24 @@ func (s span) perReport() time.Duration {
 	if s.reports() == 0 {
 		return 0
 	}
-	return s.to.At.Sub(s.from.At) / time.Duration(s.reports())
+	return time.Duration((s.to.at - s.from.at) / s.reports())
 }
 
 // perStep is the time that a step takes; 0: not known, or steps were counted anew.
 func (s span) perStep() time.Duration {
-	if s.reports() == 0 || s.to.Step <= s.from.Step {
+	if s.reports() == 0 || s.to.step <= s.from.step {
 		return 0
 	}
-	return s.to.At.Sub(s.from.At) / time.Duration(s.to.Step-s.from.Step)
+	return time.Duration((s.to.at - s.from.at) / (s.to.step - s.from.step))
 }
 
 // work is the share of the time at work; less than 0: not known.
 func (s span) work() float64 {
-	looks := s.to.Looks - s.from.Looks
+	looks := s.to.looks - s.from.looks
 	if looks < leastLooks {
 		return -1
 	}
-	return float64(s.to.Works-s.from.Works) / float64(looks)
+	return float64(s.to.works-s.from.works) / float64(looks)
 }
 
 // Measure is what tasks are compared by.
@@ -148,27 +156,40 @@ func (r Role) Compare(tasks []*Counts) []Speed {
 // spans returns what was counted over the last half of the time for which a task must be slow,
 // or longer, if steps are so seldom, and over how many intervals that is. What is not known is
 // empty, and all is if no step was made in the last half of it.
-func (Role) spans(tasks []*Counts) ([]span, int) {
-	for n := CountsWithin / 2; n < countsKept; n++ {
-		spans, late := make([]span, len(tasks)), false
-		var reports []int64
-		for i, c := range tasks {
-			if c == nil {
-				continue
-			}
-			spans[i], _ = c.over(n)
-			if k := spans[i].reports(); k > 0 {
-				reports = append(reports, k)
-				last, _ := c.over((n + 1) / 2)
-				late = late || last.reports() > 0
-			}
+func (r Role) spans(tasks []*Counts) (spans []span, n int) {
+	spans = make([]span, len(tasks))
+	for i := CountsWithin / 2; i < countsKept; i++ {
+		longer, reports := spansOver(tasks, i)
+		if reports >= leastReports {
+			spans, n = longer, i
 		}
-		slices.Sort(reports)
-		if len(reports) > 0 && reports[len(reports)/2] >= leastReports && late {
-			return spans, n
+		if reports >= manyReports || n > 0 && !r.Shared {
+			break
 		}
 	}
-	return make([]span, len(tasks)), 0
+	return spans, n
+}
+
+// spansOver returns what was counted in the last n intervals, and how many steps the median of
+// the tasks has reported; 0 if none was made in the last half of it.
+func spansOver(tasks []*Counts, n int) ([]span, int64) {
+	spans, late := make([]span, len(tasks)), false
+	var reports []int64
+	for i, c := range tasks {
+		if c == nil {
+			continue
+		}
+		spans[i] = c.over(n)
+		if k := spans[i].reports(); k > 0 {
+			reports = append(reports, k)
+			late = late || c.over((n+1)/2).reports() > 0
+		}
+	}
+	if len(reports) == 0 || !late {
+		return spans, 0
+	}
+	slices.Sort(reports)
+	return spans, reports[len(reports)/2]
 }
 
 // compareSteps compares tasks by their steps. With a number that all count together, each
@@ -198,7 +219,18 @@ func (r Role) compareSteps(speeds []Speed, spans []span) {
 		}
 		speeds[i].By, speeds[i].Median = of, median(values)
 		speeds[i].Ratio = t.Seconds() / speeds[i].Median
+		if of == ByReport {
+			speeds[i].Ratio *= doubt(s.reports())
+		}
 	}
+}
+
+// doubt is what part of the time between reports is sure, if there were n. Of steps that all
+// count together, a task may report those that its program tells of, as each hundredth, only
+// where it has made that one itself: by chance.
+func doubt(n int64) float64 {
+	counted := float64(n)
+	return counted / (counted + 2*math.Sqrt(counted+1))
 }
 
 // compareWork compares tasks that wait for each other: who is slower waits less. Where none
