@@ -220,15 +220,15 @@ func (r Role) compareSteps(speeds []Speed, spans []span) {
 		speeds[i].By, speeds[i].Median = of, median(values)
 		speeds[i].Ratio = t.Seconds() / speeds[i].Median
 		if of == ByReport {
-			speeds[i].Ratio *= doubt(s.reports())
+			speeds[i].Ratio *= certainty(s.reports())
 		}
 	}
 }
 
-// doubt is what part of the time between reports is sure, if there were n. Of steps that all
+// certainty is what part of the time between reports is sure, if there were n. Of steps that all
 // count together, a task may report those that its program tells of, as each hundredth, only
 // where it has made that one itself: by chance.
-func doubt(n int64) float64 {
+func certainty(n int64) float64 {
 	counted := float64(n)
 	return counted / (counted + 2*math.Sqrt(counted+1))
 }
