@@ -44,7 +44,7 @@ func Diagnose(ctx context.Context, exe string) []check.Finding {
 	list = append(list, diagnoseVirtualMemory(c.Conf))
 	list = append(list, diagnoseYARN(ctx, c)...)
 	list = append(list, diagnoseHDFS(ctx, c))
-	return append(list, DiagnoseKeys(ctx, c.Conf)...)
+	return append(list, DiagnoseKeys(ctx, c.Conf, c.Home(c.User))...)
 }
 
 // diagnoseKerberos reports who this process is.
@@ -137,12 +137,12 @@ func diagnoseHDFS(ctx context.Context, c *cluster.Cluster) check.Finding {
 }
 
 // DiagnoseKeys reports whether the keys of files in encryption zones are to be had,
-// where the default file system has such zones.
-func DiagnoseKeys(ctx context.Context, c *conf.Conf) []check.Finding {
+// where a file system has such zones.
+func DiagnoseKeys(ctx context.Context, c *conf.Conf, fs string) []check.Finding {
 	const subject = "encryption zones"
 	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
-	nn, err := hdfs.New(c.DefaultFS(), c, hdfs.Options{})
+	nn, err := hdfs.New(fs, c, hdfs.Options{})
 	if err != nil {
 		return nil // diagnoseHDFS has reported it
 	}

@@ -14,19 +14,20 @@ func diagnoseLabels(nodes []yarn.Node, partitions []yarn.Partition) check.Findin
 	if len(partitions) == 0 {
 		return f
 	}
-	count := map[string]int{}
+	count, free := map[string]int{}, map[string]int64{}
 	for _, n := range nodes {
 		if n.Running() {
 			count[n.Label]++
+			free[n.Label] += n.Free().MemoryMB
 		}
 	}
-	parts := []string{fmt.Sprintf("%s without", nodesRun(count[""]))}
+	parts := []string{fmt.Sprintf("%s without (%s free)", nodesRun(count[""]), yarn.Megabytes(free[""]))}
 	for _, p := range partitions {
 		kind := "exclusive"
 		if !p.Exclusive {
 			kind = "lent to jobs that name none"
 		}
-		parts = append(parts, fmt.Sprintf("%s with %s (%s)", nodesRun(count[p.Label]), p.Label, kind))
+		parts = append(parts, fmt.Sprintf("%s with %s (%s, %s free)", nodesRun(count[p.Label]), p.Label, kind, yarn.Megabytes(free[p.Label])))
 		if count[p.Label] == 0 {
 			f.Level = check.Note
 		}

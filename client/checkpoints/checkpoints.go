@@ -25,7 +25,7 @@ type Directory struct {
 // job, which stands for all its checkpoint directories. It needs no application master
 // and creates nothing. The caller closes each Store.
 func Directories(ctx context.Context, ref string) ([]Directory, error) {
-	if scheme, _, ok := strings.Cut(ref, "://"); ok && scheme != "hdfs" && scheme != "file" {
+	if scheme, _, ok := strings.Cut(ref, "://"); ok && scheme != "hdfs" && scheme != "viewfs" && scheme != "file" {
 		return nil, client.Usagef("%s: checkpoints are looked at in hdfs://..., file://... and local directories", ref)
 	}
 	if strings.Contains(ref, "://") || strings.HasPrefix(ref, "/") || strings.HasPrefix(ref, ".") {

@@ -4,10 +4,12 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"strings"
 	"time"
 
@@ -44,7 +46,9 @@ func ConnectAs(principal, keytab string) (*Cluster, error) {
 	if err != nil {
 		return nil, client.Usagef("%w; without Hadoop, run jobs on this machine with --local", err)
 	}
-	if _, err := c.NameNodes(""); err != nil {
+	if home, err := c.Resolve(homeOf(c, "")); err != nil {
+		return nil, client.Usagef("the Hadoop configuration: where home directories are: %w", err)
+	} else if _, err := c.NameNodes(home); err != nil {
 		return nil, client.Usagef("the Hadoop configuration: %w", err)
 	}
 	user := rpc.CurrentUser()
@@ -86,11 +90,21 @@ func (c *Cluster) Close() { _ = c.RM.Close() }
 
 // Home returns the URI of Holdfast's directory in the home of a user.
 func (c *Cluster) Home(user string) string {
-	prefix := c.Conf.Get("dfs.user.home.dir.prefix")
-	if prefix == "" {
-		prefix = "/user"
+	home := homeOf(c.Conf, user)
+	if to, err := c.Conf.Resolve(home); err == nil { // ConnectAs has tried one
+		home = to
 	}
-	return c.Conf.DefaultFS() + strings.TrimSuffix(prefix, "/") + "/" + user + "/" + proto.HomeDir
+	return home + "/" + proto.HomeDir
+}
+
+// homeOf returns the home directory of a user on the default file system, which may be one of
+// viewfs; without a user, the directory of all homes.
+func homeOf(c *conf.Conf, user string) string {
+	prefix := cmp.Or(c.Get("dfs.user.home.dir.prefix"), "/user")
+	if u, err := url.Parse(c.DefaultFS()); err == nil && u.Scheme == "viewfs" {
+		prefix = cmp.Or(c.Get("fs.viewfs.mounttable."+u.Host+".homedir"), "/user")
+	}
+	return strings.TrimSuffix(c.DefaultFS()+strings.TrimSuffix(prefix, "/")+"/"+user, "/")
 }
 
 // OpenHome opens Holdfast's directory of the current user, and creates it if it does

@@ -29,11 +29,11 @@ func OpenDirectory(ctx context.Context, uri string) (store.Store, error) {
 		return s, err
 	}
 	var c *conf.Conf
-	if strings.HasPrefix(uri, "hdfs:") {
+	if strings.HasPrefix(uri, "hdfs:") || strings.HasPrefix(uri, "viewfs:") {
 		var err error
 		// An address in the URI is enough where there is no configuration.
 		if c, err = conf.Load(""); err != nil {
-			if os.Getenv(conf.EnvDir) != "" || strings.HasPrefix(uri, "hdfs:///") {
+			if os.Getenv(conf.EnvDir) != "" || strings.HasPrefix(uri, "hdfs:///") || strings.HasPrefix(uri, "viewfs:") {
 				return nil, client.Usagef("%w", err)
 			}
 			c = conf.New(nil)

@@ -240,7 +240,7 @@ func checkURI(c *proto.CheckpointSpec, local bool) (string, error) {
 		return "", client.Usagef("where the checkpoints of %s go is not a URI: %v", c.Path, err)
 	}
 	switch u.Scheme {
-	case "hdfs":
+	case "hdfs", "viewfs":
 		if local {
 			return "", client.Usagef("the checkpoints of %s go to %s: a local job keeps them in a local directory only, not yet on HDFS", c.Path, c.Uri)
 		}

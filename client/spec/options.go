@@ -103,7 +103,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return variables(&d.Job.Env) },
 	}, {
 		name: "checkpoint", key: "checkpoints", group: groupProgram, help: "keep the script's directory PATH (. is all of its working directory) at URI; may be repeated",
-		doc: "PATH as the script spells it, relative to its working directory or absolute; `.` is the [working directory itself](checkpoints.md#the-working-directory-itself). URI `hdfs://...`; with `--local` a directory; on a cluster also `file:///...` for one that all nodes share. " +
+		doc: "PATH as the script spells it, relative to its working directory or absolute; `.` is the [working directory itself](checkpoints.md#the-working-directory-itself). URI `hdfs://...` or `viewfs://...`; with `--local` a directory; on a cluster also `file:///...` for one that all nodes share. " +
 			"May be repeated. After it `,format=...`, `,marker=NAME`, `,quiet=30s`, `,share=true`: [checkpoints.md](checkpoints.md)",
 		kind: checkpoints,
 	}, {

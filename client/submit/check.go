@@ -15,6 +15,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/cluster"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/zone"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/yarn"
@@ -34,6 +35,9 @@ func queueError(c *cluster.Cluster, queue string, err error) error {
 // resources of the roles, and that checkpoint directories are reachable and are not
 // files.
 func Check(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) error {
+	if err := resolveCheckpoints(c.Conf, spec); err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		_, err := NewApplication(ctx, c, spec) // an id that is not used is none the worse
@@ -51,6 +55,19 @@ func Check(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) error {
 		})
 	}
 	return g.Wait()
+}
+
+// resolveCheckpoints has checkpoint directories that are named by viewfs:// named by where they
+// are: what runs in containers knows no mount tables.
+func resolveCheckpoints(c *conf.Conf, spec *proto.JobSpec) error {
+	for _, cp := range spec.Checkpoints {
+		uri, err := c.Resolve(cp.Uri)
+		if err != nil {
+			return client.Usagef("the checkpoints of %s go to %w", cp.Path, err)
+		}
+		cp.Uri = uri
+	}
+	return nil
 }
 
 // checkReachable opens a directory on HDFS, or its nearest existing ancestor.

@@ -82,6 +82,9 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	if err != nil {
 		return nil, err
 	}
+	if err := resolveCheckpoints(c.Conf, spec); err != nil {
+		return nil, err
+	}
 	var home store.Store
 	var id yarn.ApplicationID
 	var sum string

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -79,6 +80,7 @@ type nodeCheck struct {
 	nodes  *yarn.Nodes
 	dir    store.Store
 
+	queue    yarn.Queue
 	waiting  map[string]int // hosts, and how many containers are still to come there
 	running  map[yarn.ContainerID]yarn.NodeID
 	findings []check.Finding
@@ -108,8 +110,12 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer client.Close()
-	if _, err := r.master.Register(ctx, yarn.Registration{Host: cfg.Host}); err != nil {
+	reg, err := r.master.Register(ctx, yarn.Registration{Host: cfg.Host})
+	if err != nil {
 		return err
+	}
+	if r.queue, err = client.Queue(ctx, reg.Queue); err != nil { // else nothing is known of its labels
+		r.queue = yarn.Queue{Name: reg.Queue, Labels: []string{"*"}}
 	}
 	list, err := client.Nodes(ctx)
 	if err == nil {
@@ -169,9 +175,11 @@ func (r *nodeCheck) checkNodes(ctx context.Context, list []yarn.Node) error {
 	return nil
 }
 
-// ask names each node that was asked for, and lets the scheduler give no other.
+// ask names each node that was asked for, and lets the scheduler give no other. Nodes of a
+// partition are asked for with its label, and a priority of their own: the scheduler keeps one
+// partition for each.
 func (r *nodeCheck) ask(list []yarn.Node) []yarn.Request {
-	racks, total := map[string]int32{}, int32(0)
+	places := map[string]map[string]int32{} // how many containers at which place, by label
 	for _, n := range list {
 		host := n.ID.Host
 		if len(r.Nodes) > 0 && !slices.Contains(r.Nodes, host) {
@@ -181,9 +189,18 @@ func (r *nodeCheck) ask(list []yarn.Node) []yarn.Request {
 			r.bad(host, strings.TrimSpace(fmt.Sprintf("YARN does not use the node: it is %s %s", n.State, n.Health)))
 			continue
 		}
+		if !r.queue.MayUse(n.Label) || !r.queue.HasRoom(n.Label) {
+			r.findings = append(r.findings, check.Finding{Node: host, Subject: "container", Level: check.Note,
+				Text: fmt.Sprintf("it was not looked at: it has the label %q, and the queue %q may not use such nodes (accessible-node-labels)", n.Label, r.queue.Name)})
+			continue
+		}
+		if places[n.Label] == nil {
+			places[n.Label] = map[string]int32{}
+		}
+		for _, place := range []string{yarn.Anywhere, n.Rack, host} {
+			places[n.Label][place]++
+		}
 		r.waiting[host]++
-		racks[n.Rack]++
-		total++
 	}
 	for _, host := range r.Nodes {
 		if !slices.ContainsFunc(list, func(n yarn.Node) bool { return n.ID.Host == host }) {
@@ -194,18 +211,12 @@ func (r *nodeCheck) ask(list []yarn.Node) []yarn.Request {
 			r.bad(host, "the ResourceManager knows no such node; it knows "+strings.Join(known, ", "))
 		}
 	}
-	if total == 0 {
-		return nil
-	}
-	request := func(place string, count int32, strict bool) yarn.Request {
-		return yarn.Request{Priority: 1, Place: place, Resource: Container, Count: count, Strict: strict}
-	}
-	requests := []yarn.Request{request(yarn.Anywhere, total, true)}
-	for rack, n := range racks {
-		requests = append(requests, request(rack, n, true))
-	}
-	for host, n := range r.waiting {
-		requests = append(requests, request(host, int32(n), false))
+	var requests []yarn.Request
+	for i, label := range slices.Sorted(maps.Keys(places)) {
+		for _, place := range slices.Sorted(maps.Keys(places[label])) {
+			requests = append(requests, yarn.Request{Priority: int32(i + 1), Place: place, Resource: Container, Label: label,
+				Count: places[label][place], Strict: r.waiting[place] == 0})
+		}
 	}
 	return requests
 }

@@ -33,6 +33,7 @@ func NewOpener(c *conf.Conf) *Opener {
 //
 //	hdfs://HOST:PORT/PATH, hdfs://NAMESERVICE/PATH
 //	hdfs:///PATH           on the default file system (fs.defaultFS)
+//	viewfs://TABLE/PATH    what the mount table of the configuration makes of it
 //	file:///PATH, /PATH    a local directory
 func (o *Opener) Open(ctx context.Context, uri string) (Store, error) {
 	return o.open(ctx, uri, true)
@@ -67,6 +68,12 @@ func (o *Opener) open(ctx context.Context, uri string, create bool) (Store, erro
 		return openLocal(path.Clean(u.Path), create)
 	case u.Scheme == "hdfs" && strings.HasPrefix(u.Path, "/") && u.RawQuery == "" && u.Fragment == "":
 		return o.openHDFS(ctx, u, create)
+	case u.Scheme == "viewfs" && o.conf != nil:
+		to, err := o.conf.Resolve(uri)
+		if err != nil {
+			return nil, fmt.Errorf("cannot open the checkpoint store: %w", err)
+		}
+		return o.open(ctx, to, create)
 	}
 	return nil, fmt.Errorf("cannot open the checkpoint store %q: write hdfs://HOST:PORT/PATH, hdfs:///PATH (on the cluster's default file system) or the absolute path of a local directory", uri)
 }

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/client"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/proto"
 	"holdfast/test/testcluster/dist"
+	"holdfast/test/testcluster/properties"
 )
 
 // TestAConfigurationAsVendorsWriteIt: a job runs with site files that include others, name
@@ -71,4 +73,36 @@ func TestAConfigurationAsVendorsWriteIt(t *testing.T) {
 	j := w.startWith(t, append(os.Environ(), "HADOOP_CONF_DIR="+dir), t.TempDir(), "--worker", "1",
 		"--checkpoint", "logs=hdfs:///tests/"+t.Name(), "--", "sh", "-c", "echo saved >logs/x")
 	j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+// TestViewFS: where the default file system is one of mount tables, as Hadoop itself resolves
+// them, a job keeps its files and its checkpoints on HDFS where these lead.
+func TestViewFS(t *testing.T) {
+	plain.enter(t)
+	c := hadoop(t)
+	dir := filepath.Join(t.TempDir(), "conf")
+	must(t, os.CopyFS(dir, os.DirFS(c.ConfDir())))
+	must(t, properties.Set{
+		"fs.defaultFS":                               "viewfs://all",
+		"fs.viewfs.mounttable.all.link./user":        c.HDFS() + "/user",
+		"fs.viewfs.mounttable.all.link./checkpoints": c.HDFS() + "/tests/viewfs",
+	}.Amend(dir))
+	env := append(os.Environ(), "HADOOP_CONF_DIR="+dir)
+	w := where{c}
+	j := w.startWith(t, env, t.TempDir(), "--worker", "1", "--checkpoint", "logs=viewfs:///checkpoints/"+t.Name(), "--", "sh", "-c", "echo saved >logs/x")
+	if s := j.end(long, proto.JobState_JOB_STATE_SUCCEEDED); s.Checkpoints[0].Uri != c.HDFS()+"/tests/viewfs/"+t.Name() {
+		t.Errorf("checkpoints are at %s", s.Checkpoints[0].Uri)
+	}
+	d, err := dist.Get(t.Context())
+	must(t, err)
+	theirs, err := exec.CommandContext(t.Context(), d.Java, append(d.Args(dir, "128m", "org.apache.hadoop.fs.FsShell"), "-cat", "/checkpoints/"+t.Name()+"/x")...).Output()
+	if err != nil || string(theirs) != "saved\n" {
+		t.Errorf("Hadoop reads %q there: %v", theirs, err)
+	}
+	if out, errs, code := call(t.Context(), env, "", "ckpt", "ls", "viewfs:///checkpoints/"+t.Name()); code != 0 {
+		t.Errorf("ckpt ls ended with %d: %s%s", code, out, errs)
+	}
+	if _, errs, code := call(t.Context(), env, "", "run", "--detach", "--worker", "1", "--checkpoint", "logs=viewfs:///elsewhere/x", "--", "true"); code != client.ExitUsage || !strings.Contains(errs, "leads nowhere from there: name a directory below /checkpoints, /user") {
+		t.Errorf("a path outside of all links ended with %d: %s", code, errs)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,8 @@ var partitionedUp = sync.OnceValues(func() (*testcluster.Cluster, error) {
 	defer cancel()
 	conf := testcluster.Partitions(exclusiveLabel, lentLabel)
 	conf["dfs.replication"] = "1"
+	conf["yarn.scheduler.capacity.root.small.maximum-capacity"] = "60"
+	conf["yarn.scheduler.capacity.root.small.user-limit-factor"] = "6"
 	conf["yarn.nodemanager.resource.memory-mb"] = "2048"
 	conf["yarn.cluster.max-application-priority"] = "10"
 	conf["yarn.log-aggregation-enable"] = "true"
@@ -159,8 +162,16 @@ func TestNodeLabelsAreChecked(t *testing.T) {
 	other.kill()
 
 	out, errs, _ := w.call(t.Context(), "", "doctor")
-	if want := "node labels: 1 node without, 2 nodes with gpu (exclusive), 1 node with spot (lent to jobs that name none)"; !strings.Contains(out, want) {
+	if want := regexp.MustCompile(`node labels: 1 node without \([0-9.]+ [GM]B free\), 2 nodes with gpu \(exclusive, [0-9.]+ [GM]B free\), 1 node with spot \(lent to jobs that name none, [0-9.]+ [GM]B free\)`); !want.MatchString(out) {
 		t.Errorf("doctor does not say %q:\n%s%s", want, out, errs)
+	}
+	out, errs, _ = w.call(t.Context(), "", "doctor", "--cluster")
+	if strings.Contains(out, "no container there") || !strings.Contains(out, "4 nodes ("+strings.Join([]string{plainNode, gpuNode1, gpuNode2, spotNode}, ", ")+")") {
+		t.Errorf("doctor has not looked at all nodes:\n%s%s", out, errs)
+	}
+	out, errs, _ = w.call(t.Context(), "", "doctor", "--cluster", "--queue", "small")
+	if !strings.Contains(out, `it has the label "gpu", and the queue "small" may not use such nodes`) {
+		t.Errorf("doctor does not say which nodes the queue may not use:\n%s%s", out, errs)
 	}
 }
 

@@ -315,7 +315,7 @@ func TestZones(t *testing.T) {
 // wantFinding is what doctor tells of the key servers.
 func wantFinding(t *testing.T, c *conf.Conf, level check.Level, words ...string) {
 	t.Helper()
-	list := doctor.DiagnoseKeys(t.Context(), c)
+	list := doctor.DiagnoseKeys(t.Context(), c, c.DefaultFS())
 	if len(list) != 1 || list[0].Level != level {
 		t.Fatalf("doctor tells %+v", list)
 	}

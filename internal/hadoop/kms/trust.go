@@ -45,7 +45,12 @@ func newTrust(c *conf.Conf) trust {
 		err = addTrusted(pool, b, []byte(file.Get("ssl.client.truststore.password")))
 	}
 	if err != nil {
-		return trust{err: fmt.Errorf("the truststore %s (ssl.client.truststore.location): %w", location, err)}
+		err = fmt.Errorf("the truststore %s (ssl.client.truststore.location): %w", location, err)
+		const providers = "hadoop.security.credential.provider.path"
+		if file.Get("ssl.client.truststore.password") == "" && cmp.Or(file.Get(providers), c.Get(providers)) != "" {
+			err = fmt.Errorf("%w; its password may be in a credential provider (%s), none of which is read: write it into ssl-client.xml, or name the certificates in PEM in SSL_CERT_FILE", err, providers)
+		}
+		return trust{err: err}
 	}
 	return trust{config: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
 }

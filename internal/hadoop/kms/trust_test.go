@@ -76,4 +76,14 @@ func TestTrust(t *testing.T) {
 		}
 		k.Close()
 	}
+
+	// A password that only a credential provider has is not read.
+	text := "<configuration><property><name>ssl.client.truststore.location</name><value>" + filepath.Join(dir, "jks") + "</value></property></configuration>"
+	if err := os.WriteFile(filepath.Join(dir, "ssl-client.xml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got := newTrust(conf.New(map[string]string{"hadoop.security.credential.provider.path": "jceks://hdfs@nn/user/x.jceks"}))
+	if got.err == nil || !strings.Contains(got.err.Error(), "may be in a credential provider (hadoop.security.credential.provider.path), none of which is read") {
+		t.Errorf("a truststore whose password is in a credential provider: %v", got.err)
+	}
 }
