@@ -219,6 +219,16 @@ func TestTasksOfANodeHaveGPUsOfTheirOwn(t *testing.T) {
 			}
 		}
 	}
+	// What nvidia-smi says of them, where there are some.
+	said := ""
+	for i := range 4 {
+		said += fmt.Sprintf("0000%04X:%02X:00.0, GPU-%d, %d, %d, 81559\n", os.Getpid()&0xffff, i, i, 20*i, 1000*i)
+	}
+	tools := t.TempDir()
+	if err := os.WriteFile(filepath.Join(tools, "nvidia-smi"), []byte("#!/bin/sh\ncat <<END\n"+said+"END\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
 	for i, c := range []struct {
 		task    string
 		environ []string
@@ -242,6 +252,22 @@ func TestTasksOfANodeHaveGPUsOfTheirOwn(t *testing.T) {
 			if e := a.exited(); !slices.Equal(e.Tail, []string{c.want}) {
 				t.Errorf("%s sees the GPUs %q, want %q", c.task, e.Tail, c.want)
 			}
+		}
+		if c.task != "worker-1" {
+			continue
+		}
+		a.send(&proto.Start{Attempt: 2, Command: shell("exec sleep 600")})
+		var g *proto.GPUUse
+		for end := time.After(30 * time.Second); g == nil; {
+			select {
+			case b := <-a.beats:
+				g = b.Gpu
+			case <-end:
+				t.Fatalf("nothing is said of the GPUs of %s", c.task)
+			}
+		}
+		if g.Percent != 50 || g.MemoryBytes != 5000<<20 || g.MemoryLimitBytes != 2*81559<<20 {
+			t.Errorf("of the GPUs of %s it is said: %v", c.task, g)
 		}
 	}
 }

@@ -284,6 +284,12 @@ func (d *doors) as(user string, args ...string) (stdout, stderr string, code int
 // begins with the status and where it redirects to.
 func (d *doors) get(t *testing.T, user, from, url, cookie string) string {
 	t.Helper()
+	return d.send(t, http.MethodGet, user, from, url, cookie, "")
+}
+
+// send sends a request with a body.
+func (d *doors) send(t *testing.T, method, user, from, url, cookie, body string) string {
+	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	plain := &http.Client{
 		Timeout:       time.Minute,
@@ -306,7 +312,7 @@ func (d *doors) get(t *testing.T, user, from, url, cookie string) string {
 		}
 		do = spnego.NewClient(login, plain, "HTTP/localhost").Do
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,6 +409,16 @@ func (d *doors) page(t *testing.T) {
 				t.Errorf("it is shown all the same:\n%s", answer)
 			}
 		})
+	}
+	for _, c := range []struct{ user, code, says string }{
+		{kdc.Alice, "409", "have changed since the plan"}, // she has not been shown one
+		{kdc.Bob, "403", "bob may not modify this job"},
+		{kdc.Stranger, "403", "mallory may not see this job"},
+	} {
+		answer := d.send(t, http.MethodPut, c.user, "127.0.0.1", proxy+"prune", warned, "dir=0&keep=1")
+		if !strings.HasPrefix(answer, c.code+" ") || !strings.Contains(answer, c.says) {
+			t.Errorf("to a change of checkpoints by %s it answers, in place of %s and %q: %s", c.user, c.code, c.says, answer)
+		}
 	}
 	for _, from := range []string{"127.0.0.1", "127.0.0.9"} { // the first is the proxy's
 		answer := d.get(t, "", from, d.original+"/status.json", "proxy-user=alice")
