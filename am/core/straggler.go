@@ -75,6 +75,9 @@ func (j *Job) judgeSpeed(t *task) {
 	switch {
 	case s.known.Ratio == 0: // what it does is not known
 		s.well = time.Time{}
+		if s.known.Counts == 0 || s.known.Time != 0 || s.known.Worked { // nor whether it is slow, for want of others
+			s.slow = time.Time{}
+		}
 	case s.known.Ratio < j.limits.StragglerFactor:
 		s.slow = time.Time{}
 		if s.well.IsZero() {

@@ -233,6 +233,17 @@ func TestWhoIsNoStraggler(t *testing.T) {
 			p.every["worker-1"] = 8 * second
 			p.run(time.Hour)
 		}},
+		"one that is slow for a while, alone, and slow again": {psAndWorkers(1, 2), core.Limits{}, func(p *pacer) {
+			p.every["worker-0"] = 8 * second
+			p.run(90 * second)
+			delete(p.every, "worker-1") // nothing is heard of it
+			p.every["worker-0"] = second
+			p.run(90 * second)
+			p.counts["worker-1"] = pace.Count{}
+			p.alike(second, "worker-1")
+			p.every["worker-0"] = 8 * second
+			p.run(150 * second)
+		}},
 		"workers that report the steps of all by chance": {psAndWorkers(1, 4), core.Limits{}, func(p *pacer) {
 			p.shared = true
 			p.alike(0, four...)

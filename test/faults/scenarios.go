@@ -34,6 +34,7 @@ var scenarios = []Scenario{
 	{"over memory without heeding SIGTERM", overMemoryTook, overMemory(" ignore SIGTERM")},
 	{"slow archive", "from the submission to the task's start, with an archive of 4 GB that is unpacked slowly", slowArchive},
 	{"room for fewer", "from the submission until those train for which there is room", roomForFewer},
+	{"kept apart", "from the parameter server's loss to steps of both workers, on nodes of their own as before", keptApart},
 }
 
 // ScenarioNames are those of all scenarios.
