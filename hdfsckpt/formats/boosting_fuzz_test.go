@@ -3,8 +3,6 @@ package formats
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"holdfast/test/bound"
@@ -18,17 +16,7 @@ func FuzzLightGBM(f *testing.F) { fuzzModel(f, "lightgbm", 1, judgeLightGBM) }
 
 // fuzzModel: of what is taken for a whole file, a part is not.
 func fuzzModel(f *testing.F, dir string, recorded int, judge func(io.ReaderAt, int64) error) {
-	files, err := filepath.Glob("../testdata/" + dir + "/*")
-	if err != nil || len(files) != recorded {
-		f.Fatalf("recorded are %v, %v", files, err)
-	}
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
+	seed(f, dir+"/*", recorded)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer bound.Memory(t, len(b), 1000)()
 		if judge(bytes.NewReader(b), int64(len(b))) == nil && len(b) < 14 {

@@ -2,8 +2,6 @@ package formats
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"holdfast/test/bound"
@@ -11,17 +9,7 @@ import (
 
 // FuzzKeras looks at files that Keras and the library of HDF5 did not write.
 func FuzzKeras(f *testing.F) {
-	files, err := filepath.Glob("../testdata/keras/*")
-	if err != nil || len(files) != 5 {
-		f.Fatalf("recorded are %v, %v", files, err)
-	}
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
+	seed(f, "keras/*", 5)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer bound.Memory(t, len(b), 1000)()
 		r, size := bytes.NewReader(b), int64(len(b))

@@ -2,8 +2,6 @@ package formats
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"holdfast/test/bound"
@@ -11,17 +9,7 @@ import (
 
 // FuzzMXNet looks at files that MXNet did not write, and for the arrays in them.
 func FuzzMXNet(f *testing.F) {
-	files, err := filepath.Glob("../testdata/mxnet/*.params")
-	if err != nil || len(files) != 5 {
-		f.Fatalf("recorded are %v, %v", files, err)
-	}
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
+	seed(f, "mxnet/*.params", 5)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer bound.Memory(t, len(b), 1000)()
 		size, elements, names := int64(len(b)), int64(0), 0

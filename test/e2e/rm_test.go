@@ -252,10 +252,10 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	must(t, c.Exclude())
 	_, err = c.Hadoop(ctx, "rmadmin", "-refreshNodes")
 	must(t, err)
-	if d := c.NodeManager(leaving); !d.Running() { // the RM has shut it down already
-		must(t, d.Restart(ctx))
-	}
 	j.until(long, "a word of the node's return", func(s *proto.JobStatus) bool {
+		if d := c.NodeManager(leaving); !d.Running() { // the RM had shut it down before
+			must(t, d.Restart(ctx))
+		}
 		return strings.Contains(eventLog(s), leaving+" is in service again")
 	})
 	lap("the node was taken into service again")

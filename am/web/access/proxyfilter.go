@@ -150,7 +150,9 @@ func (f *ProxyFilter) redirect(r *http.Request) string {
 }
 
 // activeProxy returns the URL to redirect browsers to: that of the active ResourceManager
-// (IsResourceManagerActiveServlet), or else of the first that answers at all.
+// (IsResourceManagerActiveServlet), or else of the first that answers at all. Hadoop 3.1 has
+// no such servlet: there, a ResourceManager on standby redirects (RMWebAppFilter), and the
+// active one does not find it.
 func (f *ProxyFilter) activeProxy(ctx context.Context) string {
 	if len(f.URLs) == 1 {
 		return f.URLs[0]
@@ -159,7 +161,7 @@ func (f *ProxyFilter) activeProxy(ctx context.Context) string {
 	for _, u := range f.URLs {
 		root, _, _ := strings.Cut(u, "/proxy/")
 		switch status := probe(ctx, root+"/isActive"); {
-		case status == http.StatusOK:
+		case status == http.StatusOK, status == http.StatusNotFound:
 			return u
 		case status != 0 && answering == "":
 			answering = u

@@ -110,14 +110,18 @@ func (d Dist) Args(confDir, heap, class string, options ...string) []string {
 }
 
 func (d Dist) common() []string {
-	return []string{
+	var own []string
+	if strings.HasPrefix(Version(), "3.1.") { // it asks the JDK's own class for the realm
+		own = []string{"--add-exports", "java.security.jgss/sun.security.krb5=ALL-UNNAMED"}
+	}
+	return append(own,
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		// Hadoop 3.4 reflects into java.lang.
 		"--add-opens", "java.base/java.lang=ALL-UNNAMED",
 		"-Djava.net.preferIPv4Stack=true",
 		// A JVM that cannot use an archive says so on standard output.
 		"-Xlog:disable", "-Xlog:all=error:stderr",
-	}
+	)
 }
 
 // Jar is the path of a jar of Hadoop's own, by its artifact's name.
