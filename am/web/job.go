@@ -24,7 +24,7 @@ const (
 	tailShown, tailTasks = 20, 50
 	// linesShown is how many rows have the last line of the task's output, and lineWidth how
 	// many of its characters.
-	linesShown, lineWidth = 200, 100
+	linesShown, lineWidth = 100, 100
 )
 
 // jobView is what the page of the job shows.

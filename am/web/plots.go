@@ -18,7 +18,7 @@ import (
 
 const (
 	// chartPoints bounds the points of a line.
-	chartPoints = 300
+	chartPoints = 180
 	// tasksPlotted is how many tasks are plotted.
 	tasksPlotted = 8
 )

@@ -65,7 +65,7 @@ func TestPages(t *testing.T) {
 	b := newBrowser(ctx, t, true)
 	b.open(s.TrackingUrl)
 	b.waitFor(`a[href="task?task=worker-1"]`, "worker-1")
-	b.until("what the tasks send and receive", `/^↓\d+ KiB\/s ↑\d+ KiB\/s$/.test(document.querySelector("#rows .net").textContent)`)
+	b.until("what the tasks send and receive", `/^↓\d+ KiB\/s ↑\d+ KiB\/s$/.test(document.querySelector("#rows td:nth-child(8)").textContent)`)
 	if strings.Contains(b.html(), `class="gpu"`) {
 		t.Error("the page says of GPUs what there are none of")
 	}
