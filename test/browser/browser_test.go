@@ -210,11 +210,21 @@ func prefer(scheme string) chromedp.Action[chromedp.Void] {
 // html returns the page as it is now.
 func (b browser) html() string {
 	b.t.Helper()
-	text, err := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
+	text, err := look(b.ctx, chromedp.Evaluate[string]("document.body.outerHTML"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return text
+}
+
+// look asks something of the page, again for as long as another is being opened.
+func look[T any](ctx context.Context, a chromedp.Action[T]) (T, error) {
+	for {
+		answer, err := chromedp.Run(ctx, a)
+		if err == nil || !strings.Contains(err.Error(), "Cannot find context") && !strings.Contains(err.Error(), "navigated") {
+			return answer, err
+		}
+	}
 }
 
 func (b browser) open(address string) {
@@ -232,11 +242,7 @@ func (b browser) waitFor(selector, text string) {
 func (b browser) until(what, condition string) {
 	b.t.Helper()
 	poll := chromedp.Poll[any](condition, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(limit/3))
-	_, err := chromedp.Run(b.ctx, poll)
-	for err != nil && (strings.Contains(err.Error(), "Cannot find context") || strings.Contains(err.Error(), "navigated")) { // another page is being opened
-		_, err = chromedp.Run(b.ctx, poll)
-	}
-	if err != nil {
+	if _, err := look(b.ctx, poll); err != nil {
 		b.t.Fatalf("waiting for %s: %v\n%s", what, err, b.html())
 	}
 }
