@@ -31,9 +31,9 @@ func TestPackedAndApart(t *testing.T) {
 	packedAndApart(t, testcluster.ForTest(t, testcluster.Options{DataNodes: 1, NodeManagers: 4, Conf: racked(t)}))
 }
 
-// TestPackedAndApartByTheFairScheduler: it knows no locality by default, and keeps to what is
+// TestLongPackedAndApartByTheFairScheduler: it knows no locality by default, and keeps to what is
 // asked for all the same.
-func TestPackedAndApartByTheFairScheduler(t *testing.T) {
+func TestLongPackedAndApartByTheFairScheduler(t *testing.T) {
 	daemons.enter(t)
 	c := fairScheduler(t)
 	maps.Copy(c, racked(t))
