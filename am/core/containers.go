@@ -32,10 +32,17 @@ func (j *Job) ask(t *task) {
 // newRequest is an Ask for a container for a task.
 func (j *Job) newRequest(t *task) Ask {
 	j.requests++
+	a := j.demand(t)
+	a.Request, a.Avoid, a.Pause = fmt.Sprintf("%s/%d", t.name, j.requests), j.avoid(), j.pause(t)
+	return a
+}
+
+// demand is what a container for a task must have, and beside which others it may be.
+func (j *Job) demand(t *task) Ask {
 	return Ask{
-		Request: fmt.Sprintf("%s/%d", t.name, j.requests), Task: t.name, Role: t.role.Name,
+		Task: t.name, Role: t.role.Name,
 		MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus, Others: t.role.Resources,
-		Avoid: j.avoid(), Apart: j.apart(t), Near: j.near(t), Pause: j.pause(t),
+		Apart: j.apart(t), Near: j.near(t),
 	}
 }
 

@@ -96,7 +96,7 @@ func (j *Job) unlucky() bool { return j.within(j.spareLosses) > j.limits.Losses 
 // have lost it.
 func (j *Job) askStandIn(t *task, early bool) {
 	if !j.unlucky() {
-		s := j.askSpare(t, Ask{Task: t.name, Role: t.role.Name, MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus, Others: t.role.Resources, Apart: j.apart(t), Near: j.near(t)})
+		s := j.askSpare(t, j.demand(t))
 		s.early = early
 	}
 }

@@ -19,19 +19,8 @@ func TestElasticRanks(t *testing.T) {
 	daemons.enter(t)
 	c := pair(t)
 	w := where{c}
-	python, err := pyenv.Torch(t.Context())
-	must(t, err)
-	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
-	must(t, err)
-	store := c.HDFS() + "/tests/" + t.Name()
-	j := w.start(t, "", "--framework", "pytorch", "--worker", "2..4", "--worker-memory", "1g",
-		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
-	j.store = store
-	defer func() {
-		if t.Failed() {
-			t.Logf("the job:\n%s", eventLog(j.status()))
-		}
-	}()
+	j := startRanks(t, w, "2..4")
+	defer j.explain()
 	j.until(long, "all to run", running)
 	before := j.untilCheckpoint(long, 10)
 
@@ -95,6 +84,27 @@ func TestElasticRanks(t *testing.T) {
 	}
 	if _, errs, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
 		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+}
+
+// startRanks starts a job of PyTorch with a range of ranks, which never ends by itself.
+func startRanks(t *testing.T, w where, ranks string) *job {
+	t.Helper()
+	python, err := pyenv.Torch(t.Context())
+	must(t, err)
+	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
+	must(t, err)
+	store := w.cluster.HDFS() + "/tests/" + t.Name()
+	j := w.start(t, "", "--framework", "pytorch", "--worker", ranks, "--worker-memory", "1g",
+		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
+	j.store = store
+	return j
+}
+
+// explain logs a job's events if the test has failed; deferred, since it asks for them.
+func (j *job) explain() {
+	if j.t.Failed() {
+		j.t.Logf("the job:\n%s", eventLog(j.status()))
 	}
 }
 
@@ -168,11 +178,7 @@ func TestLongElasticRanksLoseANode(t *testing.T) {
 	j := w.start(t, "", "--framework", "pytorch", "--worker", "2..3", "--worker-spread", "--worker-memory", "1g",
 		"--checkpoint", "./train_logs="+c.HDFS()+"/tests/"+t.Name(), "--files", script, "--", filepath.Join(filepath.Dir(python), "torchrun"), "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
 	j.store = c.HDFS() + "/tests/" + t.Name()
-	defer func() {
-		if t.Failed() {
-			t.Logf("the job:\n%s", eventLog(j.status()))
-		}
-	}()
+	defer j.explain()
 	before := j.untilCheckpoint(long, 10)
 	gone := awayFromMaster(t, j.until(long, "all to run", running))
 	begin := time.Now()
@@ -205,19 +211,8 @@ func TestLongElasticRanksWaitBelowTheMinimum(t *testing.T) {
 	daemons.enter(t)
 	c := pair(t)
 	w := where{c}
-	python, err := pyenv.Torch(t.Context())
-	must(t, err)
-	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
-	must(t, err)
-	store := c.HDFS() + "/tests/" + t.Name()
-	j := w.start(t, "", "--framework", "pytorch", "--worker", "3..4", "--worker-memory", "1g",
-		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
-	j.store = store
-	defer func() {
-		if t.Failed() {
-			t.Logf("the job:\n%s", eventLog(j.status()))
-		}
-	}()
+	j := startRanks(t, w, "3..4")
+	defer j.explain()
 	j.until(long, "all to run", running)
 	before := j.untilCheckpoint(long, 10)
 	other := w.start(t, "", "--queue", testcluster.OtherQueue, "--worker", "6", "--worker-memory", "448m", "--", "sleep", "1000")
@@ -258,11 +253,7 @@ func TestLongElasticParameterServers(t *testing.T) {
 		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "monitored_session.py", "--job_name={role}", "--task_index={index}",
 		"--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}", "--steps", "1000000")
 	j.store = store
-	defer func() {
-		if t.Failed() {
-			t.Logf("the job:\n%s", eventLog(j.status()))
-		}
-	}()
+	defer j.explain()
 	before := j.until(tfLimit, "all to run", running)
 	j.untilCheckpoint(tfLimit, 1)
 

@@ -663,8 +663,8 @@ var recoveryRules = []rule{
 	{
 		promise: "a spread role's next container is asked for apart from the others",
 		file:    "am/core/containers.go",
-		old:     `Avoid: j.avoid(), Apart: j.apart(t),`,
-		new:     `Avoid: j.avoid(),`,
+		old:     `Apart: j.apart(t), Near: j.near(t),`,
+		new:     `Near: j.near(t),`,
 		pkg:     "am/core", test: "TestASpreadRoleIsKeptApart",
 	},
 	{
