@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"holdfast/container"
 	"holdfast/proto"
+	"holdfast/test/ports"
 	"holdfast/test/pyenv"
 )
 
@@ -472,7 +472,7 @@ func (f warmed) inherits(t *testing.T) {
 	p.write("train.py", f.script+holds)
 	start := func() {
 		if f.module == "jax" {
-			p.env["JAX_COORDINATOR_ADDRESS"] = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+			p.env["JAX_COORDINATOR_ADDRESS"] = fmt.Sprintf("127.0.0.1:%d", ports.ForTest(t, 1)[0])
 		}
 		p.start("train.py")
 	}
@@ -505,15 +505,4 @@ func (f warmed) inherits(t *testing.T) {
 	if len(drawn) != 2*f.random {
 		t.Errorf("two forks drew %v", drawn)
 	}
-}
-
-// freePort is one on which nothing listened just now.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/test/ports"
 	"holdfast/test/pyenv"
 )
 
@@ -39,15 +39,11 @@ func runTasks(t *testing.T, interpreter func(context.Context) (string, error), j
 	if err := runtime.Complete(job); err != nil {
 		t.Fatal(err)
 	}
-	ports, addresses, shim := map[string]int{}, map[string]string{}, shimDir(t)
-	for _, task := range runtime.Tasks(job) {
-		l, err := net.Listen("tcp4", "0.0.0.0:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports[task.Name], addresses[task.Name] = l.Addr().(*net.TCPAddr).Port, "127.0.0.1"
-		l.Close()
+	tasks := runtime.Tasks(job)
+	free := ports.ForTest(t, len(tasks))
+	listen, addresses, shim := map[string]int{}, map[string]string{}, shimDir(t)
+	for i, task := range tasks {
+		listen[task.Name], addresses[task.Name] = free[i], "127.0.0.1"
 	}
 	type result struct {
 		rank int
@@ -55,9 +51,9 @@ func runTasks(t *testing.T, interpreter func(context.Context) (string, error), j
 		err  error
 	}
 	results, n := make(chan result), 0
-	for _, task := range runtime.Tasks(job) {
+	for _, task := range tasks {
 		for local := range runtime.Processes(job, task.Role) {
-			_, env, err := runtime.Command(job, runtime.Attempt{Task: task, Local: local, Ports: ports, Host: "127.0.0.1", Addresses: addresses})
+			_, env, err := runtime.Command(job, runtime.Attempt{Task: task, Local: local, Ports: listen, Host: "127.0.0.1", Addresses: addresses})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -125,7 +125,7 @@ var (
 			"The script is not where the task runs: ship it with --files, and name it in the command as it stands in the working directory.",
 		},
 		{
-			`(?i)address already in use|Could not start gRPC server`,
+			`(?i)address already in use|Could not start gRPC server|Failed to add port to server`,
 			"The task could not listen where it wanted to: another program has that port, or another task of the job, as where two take themselves for the same rank. Let it listen on {port}, or on its own entry of {ROLE_hosts}.",
 		},
 	}

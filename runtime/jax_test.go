@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/test/ports"
 	"holdfast/test/pyenv"
 )
 
@@ -41,12 +41,7 @@ jax.distributed.shutdown()
 	if err := runtime.Complete(job); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
+	port := ports.ForTest(t, 1)[0]
 	run := func(process int, settings ...string) (string, error) {
 		a := runtime.Attempt{Task: runtime.Tasks(job)[min(process, 1)], Local: max(0, process-1), Ports: map[string]int{"boss-0": port, "worker-0": 1}}
 		_, env, err := runtime.Command(job, a)

@@ -28,7 +28,7 @@ func TestRolesOfTorchFT(t *testing.T) {
 			t.Errorf("%s: %v and %v", r.Name, r.Loss, r.Completion)
 		}
 	}
-	argv, _, err := runtime.Command(job, runtime.Attempt{Task: runtime.Tasks(job)[0], Ports: ports(job)})
+	argv, _, err := runtime.Command(job, runtime.Attempt{Task: runtime.Tasks(job)[0], Ports: fixedPorts(job)})
 	if got := strings.Join(argv, " "); err != nil || got != "env/bin/python3 -m _holdfast.lighthouse --min_replicas 2 --bind [::]:20000" {
 		t.Errorf("the lighthouse is started as %q, %v", got, err)
 	}
@@ -51,8 +51,8 @@ func TestRolesOfTorchFT(t *testing.T) {
 	}
 }
 
-// ports gives each task of a job a port.
-func ports(job *proto.JobSpec) map[string]int {
+// fixedPorts gives each task of a job a port.
+func fixedPorts(job *proto.JobSpec) map[string]int {
 	all := map[string]int{}
 	for i, t := range runtime.Tasks(job) {
 		all[t.Name] = 20000 + i
@@ -73,7 +73,7 @@ func TestEnvironmentOfTorchFT(t *testing.T) {
 		host      string
 	}{"steered": {false, "127.77.0.3"}, "forwarded": {true, "node7"}} {
 		_, env, err := runtime.Command(job, runtime.Attempt{
-			Task: runtime.Task{Name: "replica-1", Role: "replica", Index: 1}, Local: 1, Ports: ports(job), Host: "node7", Forwarded: c.forwarded, Interface: "eth1",
+			Task: runtime.Task{Name: "replica-1", Role: "replica", Index: 1}, Local: 1, Ports: fixedPorts(job), Host: "node7", Forwarded: c.forwarded, Interface: "eth1",
 		})
 		if err != nil {
 			t.Fatal(err)

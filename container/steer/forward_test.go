@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/container/steer"
+	"holdfast/test/ports"
 )
 
 func forwarder(t *testing.T) *steer.Forwarder {
@@ -187,10 +188,5 @@ func TestForwarderPassesWhatIsSent(t *testing.T) {
 
 func freePort(t *testing.T) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp4", peer.String()+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
+	return uint16(ports.ForTest(t, 1)[0])
 }

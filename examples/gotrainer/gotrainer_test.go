@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
+	"holdfast/test/ports"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,13 +22,8 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: filepath.Join(t.TempDir(), "logs"), stop: make([]func(), 2)}
-	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.ps = append(c.ps, l.Addr().String())
-		l.Close()
+	for _, port := range ports.ForTest(t, 2) {
+		c.ps = append(c.ps, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	for i := range c.ps {
 		c.start(i)

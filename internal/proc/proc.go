@@ -198,7 +198,8 @@ func RSS(pid int) (int64, error) {
 }
 
 // CommandLine returns the arguments that a process was started with; none if it has
-// ended.
+// ended, or where execve(2) has just begun it: what closes on exec is closed before the
+// arguments are there (fs/exec.c, begin_new_exec; fs/binfmt_elf.c, create_elf_tables).
 func CommandLine(pid int) ([]string, error) {
 	b, err := os.ReadFile(file(pid, "cmdline"))
 	if err != nil || len(b) == 0 {

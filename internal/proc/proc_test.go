@@ -89,7 +89,11 @@ func TestAProcessIsRead(t *testing.T) {
 	if s, err := ReadStat(pid); err != nil || s.Parent != self || s.Ended() {
 		t.Errorf("stat is %+v, %v", s, err)
 	}
-	if line, err := CommandLine(pid); err != nil || !slices.Equal(line, cmd.Args) {
+	line, err := CommandLine(pid)
+	for until := time.Now().Add(time.Minute); err == nil && line == nil && time.Now().Before(until); { // it is just beginning
+		line, err = CommandLine(pid)
+	}
+	if err != nil || !slices.Equal(line, cmd.Args) {
 		t.Errorf("the command line is %q, %v", line, err)
 	}
 	if n, err := IO(self); err != nil || n < 1<<10 {

@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"net"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"holdfast/proto"
+	"holdfast/test/ports"
 	"holdfast/test/testcluster"
 )
 
@@ -18,10 +19,7 @@ import (
 // that the proxy gave it.
 func TestTheNodesProxy(t *testing.T) {
 	daemons.enter(t)
-	l, err := net.Listen("tcp", "127.0.0.2:0")
-	must(t, err)
-	proxy := l.Addr().String()
-	must(t, l.Close())
+	proxy := fmt.Sprintf("127.0.0.2:%d", ports.ForTest(t, 1)[0])
 	c := testcluster.ForTest(t, testcluster.Options{DataNodes: 1, NodeManagers: 1, Conf: map[string]string{
 		"yarn.nodemanager.amrmproxy.enabled": "true",
 		"yarn.nodemanager.amrmproxy.address": proxy,

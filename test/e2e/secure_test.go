@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"holdfast/internal/hadoop/delegation"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
+	"holdfast/test/ports"
 	"holdfast/test/testcluster"
 	"holdfast/test/testcluster/kdc"
 )
@@ -197,12 +197,7 @@ func refusals(t *testing.T, c *testcluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().String()
-	l.Close()
+	nobody := fmt.Sprintf("127.0.0.1:%d", ports.ForTest(t, 1)[0])
 	_, address, _ := strings.Cut(string(krb5), " kdc = ")
 	address, _, _ = strings.Cut(address, "\n")
 	down := write("down.conf", strings.Replace(string(krb5), address, nobody, 1))

@@ -38,7 +38,7 @@ import (
 
 	"holdfast/test/testcluster/dist"
 	"holdfast/test/testcluster/kdc"
-	"holdfast/test/testcluster/ports"
+	"holdfast/test/ports"
 	"holdfast/test/testcluster/processes"
 )
 

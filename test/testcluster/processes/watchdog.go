@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"holdfast/test/testcluster/ports"
+	"holdfast/test/ports"
 )
 
 const (

@@ -1,5 +1,5 @@
-// Package ports claims blocks of ports of this machine, so that several test clusters can run
-// at once.
+// Package ports claims blocks of ports of this machine, so that several test clusters and
+// other tests can run at once.
 package ports
 
 import (
