@@ -28,9 +28,8 @@ func TestDataNodesByName(t *testing.T) {
 		"dfs.datanode.hostname": name,
 		"dfs.datanode.address":  name + ":0",
 		// The first DataNode of a pipeline calls the second.
-		"dfs.datanode.use.datanode.hostname":    "true",
-		byName:                                  "true",
-		"dfs.client.max.block.acquire.failures": "1",
+		"dfs.datanode.use.datanode.hostname": "true",
+		byName:                               "true",
 		"dfs.client.block.write.replace-datanode-on-failure.enable": "false",
 	}})
 	connect := func(setting string) *hdfs.Client {
@@ -40,6 +39,7 @@ func TestDataNodesByName(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Set(byName, setting)
+		c.Set("dfs.client.socket-timeout", "5000") // how long it is tried
 		log := logrus.New()
 		log.SetOutput(t.Output())
 		h, err := hdfs.New("", c, hdfs.Options{Log: log})
