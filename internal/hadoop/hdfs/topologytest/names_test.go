@@ -2,11 +2,13 @@ package topologytest
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -39,7 +41,6 @@ func TestDataNodesByName(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Set(byName, setting)
-		c.Set("dfs.client.socket-timeout", "5000") // how long it is tried
 		log := logrus.New()
 		log.SetOutput(t.Output())
 		h, err := hdfs.New("", c, hdfs.Options{Log: log})
@@ -49,9 +50,9 @@ func TestDataNodesByName(t *testing.T) {
 		t.Cleanup(func() { h.Close() })
 		return h
 	}
-	read := func(h *hdfs.Client, name string) ([]byte, error) {
+	read := func(ctx context.Context, h *hdfs.Client, name string) ([]byte, error) {
 		t.Helper()
-		r, err := h.Open(t.Context(), name)
+		r, err := h.Open(ctx, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func TestDataNodesByName(t *testing.T) {
 	want := bytes.Repeat([]byte("by name "), 1<<15)
 	h := connect("true")
 	write(t, h, "/user/ours", want)
-	if got, err := read(h, "/user/ours"); err != nil || !bytes.Equal(got, want) {
+	if got, err := read(t.Context(), h, "/user/ours"); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes are read back of %d, %v", len(got), len(want), err)
 	}
 	local := filepath.Join(t.TempDir(), "theirs")
@@ -72,12 +73,14 @@ func TestDataNodesByName(t *testing.T) {
 	if _, err := cluster.Hadoop(t.Context(), "fs", "-put", local, "/user/theirs"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := read(h, "/user/theirs"); err != nil || !bytes.Equal(got, want) {
+	if got, err := read(t.Context(), h, "/user/theirs"); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("of what Hadoop's client has written, %d bytes are read of %d, %v", len(got), len(want), err)
 	}
 
 	h = connect("false")
-	_, reading := read(h, "/user/ours")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // for which it is tried
+	defer cancel()
+	_, reading := read(ctx, h, "/user/ours")
 	f, writing := h.Create(t.Context(), "/user/never", 0o644)
 	if writing == nil {
 		if _, writing = f.Write(want); writing == nil {
