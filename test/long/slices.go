@@ -75,6 +75,7 @@ var allSlices = []slice{
 	{name: "hdfs", tests: []tests{
 		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},
 		{"internal/hadoop/hdfs/write", []string{"TestLongADataNodeIsLost"}},
+		{"internal/hadoop/hdfs/topologytest", []string{"TestLongDataNodesByName"}},
 	}},
 	{name: "scale", tests: []tests{
 		{"test/scale", []string{"TestLongManyTasks"}},
