@@ -7,10 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sirupsen/logrus"
-
-	"holdfast/internal/hadoop/conf"
-	"holdfast/internal/hadoop/hdfs"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/test/testcluster"
 )
@@ -23,10 +19,7 @@ func TestIPv6(t *testing.T) {
 		// A DataNode takes another's address apart at the first colon (NetUtils.createSocketAddr).
 		"dfs.datanode.use.datanode.hostname": "true",
 	}})
-	c, err := conf.Load(cluster.ConfDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := load(t, cluster.ConfDir())
 	for _, key := range []string{"fs.defaultFS", "yarn.resourcemanager.address"} {
 		address := strings.Replace(c.Get(key), testcluster.IPv6Host, "[::1]", 1)
 		if !strings.Contains(address, "[::1]:") {
@@ -34,13 +27,7 @@ func TestIPv6(t *testing.T) {
 		}
 		c.Set(key, address)
 	}
-	log := logrus.New()
-	log.SetOutput(t.Output())
-	h, err := hdfs.New("", c, hdfs.Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
+	h := connect(t, c)
 	want := bytes.Repeat([]byte("by IPv6 "), 1<<15)
 	write(t, h, "/user/ours", want)
 	r, err := h.Open(t.Context(), "/user/ours")

@@ -8,9 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sirupsen/logrus"
-
-	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/test/testcluster"
 )
@@ -32,22 +29,7 @@ func TestLongDataNodesByName(t *testing.T) {
 		byName:                               "true",
 		"dfs.client.block.write.replace-datanode-on-failure.enable": "false",
 	}})
-	connect := func(setting string) *hdfs.Client {
-		t.Helper()
-		c, err := conf.Load(cluster.ConfDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Set(byName, setting)
-		log := logrus.New()
-		log.SetOutput(t.Output())
-		h, err := hdfs.New("", c, hdfs.Options{Log: log})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { h.Close() })
-		return h
-	}
+	c := load(t, cluster.ConfDir())
 	read := func(h *hdfs.Client, name string) ([]byte, error) {
 		t.Helper()
 		r, err := h.Open(t.Context(), name)
@@ -59,7 +41,8 @@ func TestLongDataNodesByName(t *testing.T) {
 	}
 
 	want := bytes.Repeat([]byte("by name "), 1<<15)
-	h := connect("true")
+	c.Set(byName, "true")
+	h := connect(t, c)
 	write(t, h, "/user/ours", want)
 	if got, err := read(h, "/user/ours"); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes are read back of %d, %v", len(got), len(want), err)
@@ -75,7 +58,8 @@ func TestLongDataNodesByName(t *testing.T) {
 		t.Errorf("of what Hadoop's client has written, %d bytes are read of %d, %v", len(got), len(want), err)
 	}
 
-	h = connect("false")
+	c.Set(byName, "false")
+	h = connect(t, c)
 	_, reading := read(h, "/user/ours")
 	f, writing := h.Create(t.Context(), "/user/never", 0o644)
 	if writing == nil {
