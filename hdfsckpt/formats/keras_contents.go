@@ -9,7 +9,9 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
-	"strings"
+	"io/fs"
+	"slices"
+	"syscall"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
@@ -19,9 +21,10 @@ import (
 
 const (
 	kerasArchive = ".keras"
-	kerasWeights = ".weights.h5"
-	// mostInflated is how large a compressed member of an archive may be that is read into
-	// memory, in bytes. Keras compresses none.
+	// kerasMember is the member of an archive that has the weights, all of them.
+	kerasMember = "model.weights.h5"
+	// mostInflated is how many bytes of the compressed members of an archive are read, if they
+	// have no more. Keras compresses none.
 	mostInflated = 1 << 30
 )
 
@@ -41,22 +44,32 @@ func (keras) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, 
 		if d.Kind.Size() == 0 {
 			continue
 		}
-		rows := func(int64) (io.Reader, error) { return d.Rows() }
-		source := format.Source{Read: func() ([]byte, error) {
-			r, err := d.Rows()
+		rows := func(int64) (io.Reader, error) { return readable(d, d.Rows) }
+		source := format.Source{Rows: rows, Parts: rows, Read: func() ([]byte, error) {
+			r, err := rows(0)
 			if err != nil {
 				return nil, err
 			}
 			return io.ReadAll(r)
 		}}
 		if d.Chunked() {
-			source.Parts, source.Held = d.Chunks, d.Size
-		} else {
-			source.Rows, source.Parts = rows, rows
+			source.Rows, source.Held = nil, d.Size
+			source.Parts = func(limit int64) (io.Reader, error) {
+				return readable(d, func() (io.Reader, error) { return d.Chunks(limit) })
+			}
 		}
 		all[i].Source = source
 	}
 	return all, nil
+}
+
+// readable returns what open does: EINVAL if elements of a dataset like this are not read.
+func readable(d *hdf5.Dataset, open func() (io.Reader, error)) (io.Reader, error) {
+	r, err := open()
+	if hdf5.IsUnsupported(err) {
+		err = fmt.Errorf("%w: %w", err, syscall.EINVAL)
+	}
+	return r, err
 }
 
 // kerasDatasets finds the datasets of a file of that name. admit is told how much is held in
@@ -69,46 +82,47 @@ func kerasDatasets(name string, r io.ReaderAt, size int64, admit func(int64) err
 	if err != nil {
 		return nil, fmt.Errorf("its directory, at the end: %w", err)
 	}
-	var all []*hdf5.Dataset
-	taken := int64(0) // by the members before
-	for _, f := range z.File {
-		if !isKerasWeights(f) {
-			continue
-		}
-		var more int64
-		count := func(n int64) error {
-			more = n
-			return admit(taken + n)
-		}
-		var found []*hdf5.Dataset
-		member, err := openMember(r, f, count)
-		if err == nil {
-			taken += more
-			found, err = hdf5.Datasets(member, member.Size(), count)
-			taken += more
-		}
-		if err != nil {
-			return nil, fmt.Errorf("its member %s: %w", f.Name, err)
-		}
-		all = append(all, found...)
+	i := slices.IndexFunc(z.File, isKerasWeights)
+	if i < 0 {
+		return nil, nil // a model without weights
 	}
-	return all, nil
+	inflated := int64(0)
+	member, err := openMember(r, size, z.File[i], func(n int64) error {
+		inflated = n
+		return admit(n)
+	})
+	var found []*hdf5.Dataset
+	if err == nil {
+		found, err = hdf5.Datasets(member, member.Size(), func(n int64) error { return admit(inflated + n) })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its member %s: %w", kerasMember, err)
+	}
+	return found, nil
 }
 
-func isKerasWeights(f *zip.File) bool { return strings.HasSuffix(f.Name, kerasWeights) }
+func isKerasWeights(f *zip.File) bool { return f.Name == kerasMember }
 
-// openMember returns a member of an archive for reading anywhere: where it is, or, if it is
-// compressed, in memory.
-func openMember(r io.ReaderAt, f *zip.File, admit func(int64) error) (interface {
+// storedMember returns where a member that is not compressed lies in an archive of that size.
+func storedMember(r io.ReaderAt, size int64, f *zip.File) (*io.SectionReader, error) {
+	at, err := f.DataOffset()
+	switch {
+	case err != nil:
+		return nil, err
+	case at < 0 || at > size || f.CompressedSize64 > uint64(size-at) || f.CompressedSize64 != f.UncompressedSize64:
+		return nil, fmt.Errorf("it has %d bytes at byte %d, which cannot be", f.CompressedSize64, at)
+	}
+	return io.NewSectionReader(r, at, int64(f.CompressedSize64)), nil
+}
+
+// openMember returns a member of an archive of that size for reading anywhere: where it is, or,
+// if it is compressed, in memory.
+func openMember(r io.ReaderAt, size int64, f *zip.File, admit func(int64) error) (interface {
 	io.ReaderAt
 	Size() int64
 }, error) {
 	if f.Method == zip.Store {
-		at, err := f.DataOffset()
-		if err != nil {
-			return nil, err
-		}
-		return io.NewSectionReader(r, at, int64(min(f.CompressedSize64, f.UncompressedSize64))), nil
+		return storedMember(r, size, f)
 	}
 	if f.UncompressedSize64 > mostInflated {
 		return nil, fmt.Errorf("it is compressed, and has %d bytes, more than are read into memory", f.UncompressedSize64)
@@ -132,6 +146,9 @@ func (keras) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]
 		return nil, nil, nil // its state says why
 	}
 	r, err := s.Open(ctx, c.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil // it was removed since: whoever reads all of it says so
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,21 +178,24 @@ func archiveMembers(name string, r io.ReaderAt, size int64) (parts []format.Part
 	if err != nil {
 		return nil, []error{fmt.Errorf("its directory, at the end: %w", err)}
 	}
+	inflated := uint64(0)
 	for _, f := range z.File {
 		var errs []error
-		at, err := f.DataOffset()
-		switch {
-		case err != nil:
+		if f.Method != zip.Store {
+			if f.UncompressedSize64 <= mostInflated-inflated {
+				inflated += f.UncompressedSize64
+				errs = []error{readMember(f)}
+			}
+		} else if in, err := storedMember(r, size, f); err != nil {
 			errs = []error{err}
-		case f.Method != zip.Store:
-			errs = []error{readMember(f)}
-		default:
+		} else {
+			_, at, n := in.Outer()
 			parts = append(parts, format.Part{
-				File: name, Offset: at, Size: int64(f.CompressedSize64),
+				File: name, Offset: at, Size: n,
 				Check: func() format.Checker { return &memberCheck{f, crc32.NewIEEE()} },
 			})
 			if isKerasWeights(f) {
-				errs = unsound(io.NewSectionReader(r, at, int64(f.CompressedSize64)), int64(f.CompressedSize64))
+				errs = unsound(in, n)
 			}
 		}
 		for _, err := range errs {

@@ -28,7 +28,7 @@ type Dataset struct {
 // if it is not nil, is told how many bytes are read and held so far, before they are; what it
 // returns ends the search.
 func Datasets(r io.ReaderAt, size int64, admit func(bytes int64) error) ([]*Dataset, error) {
-	f := &file{r: r, size: uint64(size), admit: admit, seen: map[uint64]bool{}, heaps: map[uint64][]byte{}}
+	f := &file{r: r, size: uint64(max(size, 0)), admit: admit, seen: map[uint64]bool{}, heaps: map[uint64][]byte{}}
 	head, err := f.read("the beginning", 0, min(f.size, SuperblockSize))
 	if err != nil {
 		return nil, err
