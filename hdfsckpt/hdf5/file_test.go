@@ -255,7 +255,7 @@ func TestWhatCannotBe(t *testing.T) {
 		"a header that goes on in itself": {built(message(more, 1024, 28), packed("OCHK", string(message(more, 1024, 28)), "\x00\x00\x00\x00")...), "circles"},
 		"a header that goes on nowhere":   {built(message(more, 1024, 28)), "beyond"},
 		"a header that goes on in little": {built(message(more, 1024, 3), make([]byte, 99)...), "goes on in 3 bytes"},
-		"no header":                       {built(to("a", 1030), make([]byte, 99)...), "no header"},
+		"no header":                       {built(to("a", 1030), make([]byte, 99)...), "there is none"},
 		"a header behind the end":         {built(to("a", 1<<40)), "beyond"},
 		"a member without a name":         {built(to("", 1024), header(nil)...), `called ""`},
 		"a member in another":             {built(to("a/b", 1024), header(nil)...), `called "a/b"`},

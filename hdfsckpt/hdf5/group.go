@@ -26,7 +26,7 @@ func (f *file) walk(path string, at uint64) error {
 		case name == "" || strings.Contains(name, "/"):
 			return within(path, fmt.Errorf("it has a member called %q", name))
 		case len(path)+1+len(name) > mostPath:
-			return within(path, fmt.Errorf("the name of a member is longer than %d bytes with those of its groups", mostPath))
+			return within(path, unsupported("the name of a member is longer than %d bytes with those of its groups", mostPath))
 		}
 		if path != "" {
 			name = path + "/" + name
@@ -37,17 +37,13 @@ func (f *file) walk(path string, at uint64) error {
 		return f.walk(name, at)
 	}
 	if m := find(all, msgSymbolTable); m != nil {
-		s := fields{b: m.data}
-		tree, heap := s.address(), s.address()
-		if s.short {
-			return within(path, errors.New("its symbol table is cut off"))
-		}
-		names, err := f.localHeap(heap)
-		if err != nil {
-			return within(path, err)
-		}
-		return f.symbols(path, tree, -1, names, link)
+		return f.symbolTable(path, m.data, link)
 	}
+	return f.links(path, all, link)
+}
+
+// links calls link for what the messages of a group's header link to, sorted by name.
+func (f *file) links(path string, all []message, link func(name string, at uint64) error) (err error) {
 	var links []named
 	for _, m := range all {
 		switch m.kind {
@@ -83,6 +79,20 @@ func within(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
+// symbolTable calls link for the members of a group that has a symbol table (IV.A.2.r).
+func (f *file) symbolTable(path string, b []byte, link func(name string, at uint64) error) error {
+	s := fields{b: b}
+	tree, heap := s.address(), s.address()
+	if s.short {
+		return within(path, errors.New("its symbol table is cut off"))
+	}
+	names, err := f.localHeap(heap)
+	if err != nil {
+		return within(path, err)
+	}
+	return f.symbols(path, tree, -1, names, link)
+}
+
 // localHeap reads the names of a symbol table's members (III.D).
 func (f *file) localHeap(at uint64) ([]byte, error) {
 	s, err := f.structure("heap of names", "HEAP", at, 32)
@@ -103,8 +113,8 @@ func (f *file) localHeap(at uint64) ([]byte, error) {
 const treeHead = 24 // of a node of a B-tree of version 1, in bytes
 
 // tree reads the beginning of a node of a B-tree of version 1 (III.A.1), which must be of the
-// level if that is not -1. It returns where the node goes on, its
-// level, and how many children there are.
+// level if that is not -1. It returns where the node goes on, its level, and how many children
+// there are.
 func (f *file) tree(at uint64, kind, level int) (begin uint64, of int, children uint64, err error) {
 	s, err := f.structure("node of a B-tree", "TREE", at, treeHead)
 	if err != nil {
@@ -180,7 +190,10 @@ func (f *file) symbolNode(path string, at uint64, names []byte, link func(name s
 		}
 		heap := fields{b: names[nameAt:min(uint64(len(names)), nameAt+mostPath+1)]}
 		name := heap.text()
-		if heap.short {
+		switch {
+		case heap.short && uint64(len(names))-nameAt > mostPath:
+			return within(path, unsupported("the name of a member is longer than %d bytes", mostPath))
+		case heap.short:
 			return within(path, errors.New("the name of a member does not end"))
 		}
 		if err := link(name, object); err != nil {

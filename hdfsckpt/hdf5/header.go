@@ -2,6 +2,7 @@ package hdf5
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 )
 
@@ -29,39 +30,55 @@ type message struct {
 // header reads the messages of the object at an address (IV.A.1), with those of its
 // continuations.
 func (f *file) header(at uint64) ([]message, error) {
+	const prefix = 16
+	begin, err := f.read("the header of an object", at, min(prefix, f.size-min(at, f.size)))
+	if err != nil {
+		return nil, err
+	}
+	m := &messages{}
+	if bytes.HasPrefix(begin, []byte("OHDR")) {
+		err = f.header2(m, at)
+	} else {
+		err = f.header1(m, at+prefix, begin)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the header of an object at byte %d: %w", at, err)
+	}
+	return m.all, nil
+}
+
+// header1 reads a header of version 1, of which prefix is known already.
+func (f *file) header1(m *messages, at uint64, prefix []byte) error {
+	s := fields{b: prefix}
+	version := s.uint(1)
+	s.bytes(7)
+	size := s.uint(4)
+	if s.short || version != 1 {
+		return errors.New("there is none")
+	}
+	m.more = []continuation{{at, size}}
+	for i := 0; i < len(m.more); i++ {
+		b, err := f.read("a part of it", m.more[i].at, m.more[i].size)
+		if err == nil {
+			err = m.split1(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// header2 reads a header of version 2.
+func (f *file) header2(m *messages, at uint64) error {
 	const (
-		prefix1 = 16
-		prefix2 = 6 + 16 + 4 + 8 // at most
+		most      = 4 + 2 + 16 + 4 + 8 // bytes before the messages
+		signature = 4
+		around    = 8 // a continuation: signature and checksum
 	)
-	begin, err := f.read("the header of an object", at, min(prefix1, f.size-min(at, f.size)))
+	s, err := f.structure("header of an object", "OHDR", at, min(most, f.size-at))
 	if err != nil {
-		return nil, err
-	}
-	var all []message
-	var more []continuation
-	if !bytes.HasPrefix(begin, []byte("OHDR")) {
-		s := fields{b: begin}
-		version := s.uint(1)
-		s.bytes(7)
-		size := s.uint(4)
-		if s.short || version != 1 {
-			return nil, fmt.Errorf("at byte %d there is no header of an object", at)
-		}
-		more = []continuation{{at + prefix1, size}}
-		for i := 0; i < len(more); i++ {
-			b, err := f.read("the header of an object", more[i].at, more[i].size)
-			if err != nil {
-				return nil, err
-			}
-			if err := split1(b, &all, &more); err != nil {
-				return nil, fmt.Errorf("the header of an object at byte %d: %w", at, err)
-			}
-		}
-		return all, nil
-	}
-	s, err := f.structure("header of an object", "OHDR", at, min(prefix2, f.size-at))
-	if err != nil {
-		return nil, err
+		return err
 	}
 	whole := len(s.b)
 	version, flags := s.uint(1), s.uint(1)
@@ -72,47 +89,49 @@ func (f *file) header(at uint64) ([]message, error) {
 		s.bytes(4) // when attributes move
 	}
 	size := s.uint(1 << (flags & 3))
-	if s.short {
-		return nil, fmt.Errorf("the header of an object at byte %d is cut off", at)
+	switch {
+	case s.short:
+		return errors.New("it is cut off")
+	case version != 2:
+		return unsupported("it has the version %d", version)
 	}
-	if version != 2 {
-		return nil, unsupported("the header of an object at byte %d has the version %d", at, version)
-	}
-	ordered := flags&(1<<2) != 0
-	b, err := f.read("the header of an object", at+4+uint64(whole-len(s.b)), size)
+	m.ordered = flags&(1<<2) != 0
+	b, err := f.read("a part of it", at+signature+uint64(whole-len(s.b)), size)
 	if err == nil {
-		err = split2(b, ordered, &all, &more)
+		err = m.split2(b)
 	}
-	for i := 0; err == nil && i < len(more); i++ {
-		const around = 8 // signature and checksum
-		if more[i].size < around {
-			err = fmt.Errorf("it goes on in %d bytes", more[i].size)
-			break
+	for i := 0; err == nil && i < len(m.more); i++ {
+		if m.more[i].size < around {
+			return fmt.Errorf("it goes on in %d bytes", m.more[i].size)
 		}
 		var s *fields
-		if s, err = f.structure("continuation of an object's header", "OCHK", more[i].at, more[i].size); err == nil {
-			err = split2(s.b[:len(s.b)-4], ordered, &all, &more)
+		if s, err = f.structure("continuation of a header", "OCHK", m.more[i].at, m.more[i].size); err == nil {
+			err = m.split2(s.b[:len(s.b)-(around-signature)])
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("the header of an object at byte %d: %w", at, err)
-	}
-	return all, nil
+	return err
+}
+
+// messages are those of a header.
+type messages struct {
+	ordered bool // each says when it was made
+	all     []message
+	more    []continuation
 }
 
 // continuation is where more messages of a header are.
 type continuation struct{ at, size uint64 }
 
 // split1 takes the messages of a header of version 1 apart.
-func split1(b []byte, all *[]message, more *[]continuation) error {
+func (m *messages) split1(b []byte) error {
 	s := fields{b: b}
 	for len(s.b) >= 8 {
-		m := message{kind: s.uint(2)}
+		one := message{kind: s.uint(2)}
 		size := s.uint(2)
-		m.shared = s.uint(1)&2 != 0
+		one.shared = s.uint(1)&2 != 0
 		s.bytes(3)
-		m.data = s.bytes(size)
-		if err := add(m, s.short, all, more); err != nil {
+		one.data = s.bytes(size)
+		if err := m.add(one, s.short); err != nil {
 			return err
 		}
 	}
@@ -120,40 +139,40 @@ func split1(b []byte, all *[]message, more *[]continuation) error {
 }
 
 // split2 takes those of version 2 apart. Fewer bytes than a message has are a gap.
-func split2(b []byte, ordered bool, all *[]message, more *[]continuation) error {
+func (m *messages) split2(b []byte) error {
 	s := fields{b: b}
 	least := 4
-	if ordered {
+	if m.ordered {
 		least += 2
 	}
 	for len(s.b) >= least {
-		m := message{kind: s.uint(1)}
+		one := message{kind: s.uint(1)}
 		size := s.uint(2)
-		m.shared = s.uint(1)&2 != 0
-		if ordered {
+		one.shared = s.uint(1)&2 != 0
+		if m.ordered {
 			s.uint(2)
 		}
-		m.data = s.bytes(size)
-		if err := add(m, s.short, all, more); err != nil {
+		one.data = s.bytes(size)
+		if err := m.add(one, s.short); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func add(m message, short bool, all *[]message, more *[]continuation) error {
+func (m *messages) add(one message, short bool) error {
 	if short {
-		return fmt.Errorf("a message of it, of the type %d, is cut off", m.kind)
+		return fmt.Errorf("a message of it, of the type %d, is cut off", one.kind)
 	}
-	if m.kind == msgContinuation {
-		s := fields{b: m.data}
+	if one.kind == msgContinuation {
+		s := fields{b: one.data}
 		c := continuation{s.address(), s.uint(8)}
 		if s.short {
-			return fmt.Errorf("it does not say where it goes on")
+			return errors.New("it does not say where it goes on")
 		}
-		*more = append(*more, c)
+		m.more = append(m.more, c)
 	}
-	*all = append(*all, m)
+	m.all = append(m.all, one)
 	return nil
 }
 
