@@ -1,7 +1,6 @@
 # Saves a model of mixed types with Keras in each form into a directory, before a step of
 # training and after it, and prints what h5py reads in the files: for each dataset its type, its
-# shape, and its bytes in base64, little endian. Files with a name that begins with h5py are
-# written by that alone.
+# shape, and its bytes in base64, little endian.
 import base64
 import io
 import json
@@ -19,7 +18,7 @@ keras.utils.set_random_seed(7)
 layers = keras.layers
 model = keras.Sequential(
     [layers.Input((4,)), layers.Dense(8), layers.BatchNormalization(), layers.Dense(3, dtype="bfloat16"), layers.Dropout(0.5)]
-    + [layers.Dense(2, dtype="float16")] * 1
+    + [layers.Dense(2, dtype="float16")]
     + [layers.Dense(2, dtype="float64") for _ in range(12)]
 )
 model.compile("adam", "mse")
