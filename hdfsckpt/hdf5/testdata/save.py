@@ -46,8 +46,9 @@ def chunks(f):
 
 
 def many(f):
-    for i in range(3000):
-        f.create_dataset(f"layers/layer_{i} whose name is long, so that what has the names has many blocks", data=np.int32(i))
+    # The names take more than 512 KiB, so that in newer forms there are blocks of blocks.
+    for i in range(2000):
+        f.create_dataset(f"layers/layer_{i} " + "whose name is long " * 20, data=np.int32(i))
 
 
 def read(d):
