@@ -26,7 +26,7 @@ func fixtures(t *testing.T) (dir string, s store.Store, list []format.Checkpoint
 	for from, to := range map[string]string{
 		"tfbundle/testdata/*.ckpt-*": ".", "torchfile/testdata/*.p*": ".", "torchfile/testdata/dcp-300/*": "dcp-300",
 		"torchfile/testdata/dcp-300/.metadata": "dcp-300", "safetensors/testdata/*.safetensors": ".",
-		"testdata/mxnet/*.params": "mxnet", "testdata/trainer/checkpoint-1/*": "trainer/checkpoint-1", "testdata/trainer/checkpoint-2/*": "trainer/checkpoint-2",
+		"testdata/mxnet/*.params": "mxnet", "testdata/keras/model.*": "keras", "testdata/trainer/checkpoint-1/*": "trainer/checkpoint-1", "testdata/trainer/checkpoint-2/*": "trainer/checkpoint-2",
 		"testdata/deepspeed/latest": "deepspeed", "testdata/deepspeed/global_step1/*": "deepspeed/global_step1",
 	} {
 		files, err := filepath.Glob(filepath.Join("..", from))
@@ -97,7 +97,7 @@ func TestTensorsAreReadInPieces(t *testing.T) {
 			}
 		}
 	}
-	if kinds[formats.TensorFlow] == 0 || kinds[formats.Torch] == 0 || kinds[formats.Distributed] == 0 || kinds[formats.Safetensors] == 0 || kinds[formats.HuggingFace] == 0 || kinds[formats.DeepSpeed] == 0 || kinds[formats.MXNet] == 0 {
+	if kinds[formats.TensorFlow] == 0 || kinds[formats.Torch] == 0 || kinds[formats.Distributed] == 0 || kinds[formats.Safetensors] == 0 || kinds[formats.HuggingFace] == 0 || kinds[formats.DeepSpeed] == 0 || kinds[formats.MXNet] == 0 || kinds[formats.Keras] == 0 {
 		t.Errorf("tensors were read of %v", kinds)
 	}
 	slices.Sort(held)

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/onefile"
+	"holdfast/hdfsckpt/hdf5"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -21,13 +21,13 @@ const Keras format.Kind = "keras"
 
 type keras struct{}
 
-var _ format.Format = keras{}
+var _ format.Contents = keras{}
 
 func (keras) Traits() format.Traits {
 	return format.Traits{
 		Kind: Keras, Last: []string{"*.keras", "*.h5"},
 		CompleteWhen: "the archive's directory can be read; HDF5 has the length that its beginning says",
-		MayGrow:      true, AloneInStepDir: true, Steady: true,
+		MayGrow:      true, AloneInStepDir: true, Steady: true, PartlySummed: true,
 	}
 }
 
@@ -87,8 +87,6 @@ func checkKerasArchive(r io.ReaderAt, size int64) error {
 	return errors.New("it is an archive without Keras's config.json")
 }
 
-var hdf5Signature = []byte("\x89HDF\r\n\x1a\n")
-
 // kerasBegin is how much of a file of HDF5 is searched for Keras's mark, which Keras
 // writes first.
 const kerasBegin = 64 << 10
@@ -101,18 +99,18 @@ func isKerasHDF5(r io.ReaderAt, size int64) (bool, error) {
 		err = nil
 	}
 	head = head[:n]
-	return bytes.HasPrefix(head, hdf5Signature) && bytes.Contains(head, []byte("keras_version")), err
+	return bytes.HasPrefix(head, []byte(hdf5.Signature)) && bytes.Contains(head, []byte("keras_version")), err
 }
 
 // checkHDF5 compares the length of a file with the address of its end in the superblock
 // (HDF5 File Format Specification, II.A). The library refuses a file that is shorter.
 func checkHDF5(r io.ReaderAt, size int64) error {
-	head := make([]byte, min(size, 96))
+	head := make([]byte, min(size, hdf5.SuperblockSize))
 	n, err := r.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		return err
 	}
-	end, err := endOfHDF5(head[:n])
+	end, err := hdf5.End(head[:n])
 	switch {
 	case err != nil:
 		return err
@@ -122,36 +120,4 @@ func checkHDF5(r io.ReaderAt, size int64) error {
 		return fmt.Errorf("it has %d bytes, and says that it ends at %d", size, end)
 	}
 	return nil
-}
-
-// endOfHDF5 returns the address of a file's end by its superblock, which head begins
-// with; of versions 0, 1, 2 and 3, with addresses of 8 bytes that count from 0.
-func endOfHDF5(head []byte) (uint64, error) {
-	const addressSize = 8
-	if !bytes.HasPrefix(head, hdf5Signature) || len(head) < 64 {
-		return 0, errors.New("it does not begin as HDF5 does")
-	}
-	var sizeAt, flags, base int
-	switch version := head[8]; version {
-	case 0:
-		sizeAt, base = 13, 24
-	case 1:
-		sizeAt, base = 13, 28
-	case 2, 3:
-		sizeAt, base = 9, 12
-		if version == 3 {
-			flags = int(head[11])
-		}
-	default:
-		return 0, fmt.Errorf("its superblock has the version %d, which is not known", version)
-	}
-	switch {
-	case head[sizeAt] != addressSize:
-		return 0, fmt.Errorf("its addresses have %d bytes", head[sizeAt])
-	case binary.LittleEndian.Uint64(head[base:]) != 0:
-		return 0, errors.New("its addresses do not count from its beginning")
-	case flags&1 != 0:
-		return 0, errors.New("it was not closed by the program that wrote it")
-	}
-	return binary.LittleEndian.Uint64(head[base+2*addressSize:]), nil
 }

@@ -54,7 +54,7 @@ func VerifiedBy(c *format.Checkpoint) string {
 	case c.Contents() == nil:
 		return "their lengths; it is not sealed, and has no checksums"
 	case c.Traits().PartlySummed:
-		return "their lengths, and those of torch.save with their checksums; it is not sealed, and its other files have no checksums"
+		return "their lengths, and with their checksums where files have them (those of torch.save and archives of Keras); it is not sealed"
 	}
 	return "the checksums that it has in itself"
 }

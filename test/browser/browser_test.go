@@ -80,8 +80,10 @@ func TestPages(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`.timeline a[href="#incident-worker-1-0"] path`)))
 	b.waitFor("#incident-worker-1-0[open] .facts", "killed by SIGKILL")
 	b.picture("job")
-	// What is open stays open when the page is updated.
-	b.until("the step to grow", `(() => { const s = Number(document.querySelector("#figures dd").textContent.replaceAll(",", "")); window.first ??= s; return s > window.first + 2 && document.querySelector("#incident-worker-1-0").open && window.untouched })()`)
+	// What is open stays open when the page is updated, and a link the same, so that a click that
+	// has begun on it ends on it.
+	b.until("the step to grow", `(() => { const s = Number(document.querySelector("#figures dd").textContent.replaceAll(",", "")); window.first ??= s; window.link ??= document.querySelector('#rows a[href="task?task=worker-1"]'); return s > window.first + 2 && document.querySelector("#incident-worker-1-0").open && window.untouched })()`)
+	b.until("the link to be the same", `window.link === document.querySelector('#rows a[href="task?task=worker-1"]')`)
 
 	// Filtered as one types, by keyboard alone.
 	b.do(chromedp.Focus(chromedp.CSS("#filter input")), chromedp.KeyEvent("worker-0"))

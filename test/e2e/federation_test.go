@@ -13,11 +13,11 @@ import (
 	"holdfast/test/testcluster"
 )
 
-// TestTheNodesProxy: where application masters go to the AMRMProxy of their node, as in a
+// TestLongTheNodesProxy: where application masters go to the AMRMProxy of their node, as in a
 // federation, the configuration that a job is submitted with says so
 // (yarn.resourcemanager.scheduler.address), and the master registers there with the token
 // that the proxy gave it.
-func TestTheNodesProxy(t *testing.T) {
+func TestLongTheNodesProxy(t *testing.T) {
 	daemons.enter(t)
 	proxy := fmt.Sprintf("127.0.0.2:%d", ports.ForTest(t, 1)[0])
 	c := testcluster.ForTest(t, testcluster.Options{DataNodes: 1, NodeManagers: 1, Conf: map[string]string{

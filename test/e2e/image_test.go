@@ -53,9 +53,9 @@ func imageCluster(t *testing.T, runtimes string) (*testcluster.Cluster, string) 
 	}}), executor
 }
 
-// TestARuntimeThatIsNotAllowed: LinuxContainerExecutor refuses what
+// TestLongARuntimeThatIsNotAllowed: LinuxContainerExecutor refuses what
 // yarn.nodemanager.runtime.linux.allowed-runtimes does not name.
-func TestARuntimeThatIsNotAllowed(t *testing.T) {
+func TestLongARuntimeThatIsNotAllowed(t *testing.T) {
 	daemons.enter(t)
 	c, _ := imageCluster(t, "default")
 	w := where{c}
@@ -70,10 +70,10 @@ func TestARuntimeThatIsNotAllowed(t *testing.T) {
 	}
 }
 
-// TestAJobInAnImage: application master and tasks of a job run in the image that it names,
+// TestLongAJobInAnImage: application master and tasks of a job run in the image that it names,
 // with its mounts. Where /dev/fuse is missing there, a job with checkpoints on HDFS says so
 // and what to do; in privileged containers, they are mounted.
-func TestAJobInAnImage(t *testing.T) {
+func TestLongAJobInAnImage(t *testing.T) {
 	daemons.enter(t)
 	c, executor := imageCluster(t, "default,docker")
 	w := where{c}

@@ -25,8 +25,8 @@ func racked(t *testing.T) map[string]string {
 	}
 }
 
-// TestPackedAndApart: see packedAndApart.
-func TestPackedAndApart(t *testing.T) {
+// TestLongPackedAndApart: see packedAndApart.
+func TestLongPackedAndApart(t *testing.T) {
 	daemons.enter(t)
 	packedAndApart(t, testcluster.ForTest(t, testcluster.Options{DataNodes: 1, NodeManagers: 4, Conf: racked(t)}))
 }

@@ -83,4 +83,7 @@ var allSlices = []slice{
 	{name: "rules-cluster", tests: []tests{
 		{"test/mutation", []string{"TestLongEachRuleOfTheClusterHasATestThatFailsWithoutIt"}},
 	}},
+	{name: "clusters", tests: []tests{
+		{"test/e2e", []string{"TestLongAJobInAnImage", "TestLongARuntimeThatIsNotAllowed", "TestLongPackedAndApart", "TestLongTheNodesProxy"}},
+	}},
 }

@@ -1,5 +1,5 @@
 "use strict";
-// Replaces the parts of the page that are marked with data-live when the job has changed.
+// Updates the parts of the page that are marked with data-live when the job has changed.
 // The page is whole without this script.
 (() => {
   const body = document.body;
@@ -16,20 +16,53 @@
     return s && !s.isCollapsed && part.contains(s.anchorNode);
   };
 
+  // Whether a node can become another: an element with an id, and a link, is itself only.
+  const alike = (a, b) => a.nodeName === b.nodeName && (!a.attributes || ["id", "href"].every((name) => a.getAttribute(name) === b.getAttribute(name)));
+
+  // Gives a node the attributes, text and children of another. What both have stays the same
+  // node, so that a click ends on what it began on; what a person has opened stays open.
+  const become = (node, next) => {
+    if (!node.attributes) {
+      if (node.nodeValue !== next.nodeValue) node.nodeValue = next.nodeValue;
+      return;
+    }
+    const theirs = (name) => name === "open" && node.nodeName === "DETAILS";
+    for (const { name } of [...node.attributes]) if (!next.hasAttribute(name) && !theirs(name)) node.removeAttribute(name);
+    for (const { name, value } of next.attributes) if (node.getAttribute(name) !== value && !theirs(name)) node.setAttribute(name, value);
+    children(node, next);
+  };
+
+  const children = (node, next) => {
+    const stay = new Set([...next.children].map((c) => c.id).filter(Boolean));
+    const drop = (gone) => {
+      const after = gone.nextSibling;
+      gone.remove();
+      return after;
+    };
+    let at = node.firstChild;
+    for (const wanted of [...next.childNodes]) {
+      while (at?.id && !stay.has(at.id)) at = drop(at);
+      let same = at && alike(at, wanted) ? at : null;
+      if (!same && wanted.id) same = [...node.children].find((c) => alike(c, wanted));
+      if (same) become(same, wanted);
+      if (same && same === at) at = at.nextSibling;
+      else node.insertBefore(same ?? wanted, at);
+    }
+    while (at) at = drop(at);
+  };
+
   const replace = (part, next) => {
     if (shown.get(part.id) === next.innerHTML || selecting(part)) return;
-    const open = [...part.querySelectorAll("details[open][id]")].map((d) => d.id);
     const active = document.activeElement;
     const focused = part.contains(active) ? (active.id || active.closest("[id]").id) : "";
     const href = focused && active.getAttribute("href");
     const log = part.querySelector("pre.log");
     const at = log && (log.scrollHeight - log.scrollTop - log.clientHeight < 20 ? Infinity : log.scrollTop);
     shown.set(part.id, next.innerHTML);
-    part.replaceChildren(...next.childNodes);
-    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    children(part, next);
     // What is read at its end goes on there.
     if (log) part.querySelector("pre.log")?.scrollTo(0, at === Infinity ? 1e9 : at);
-    if (!focused) return;
+    if (!focused || document.activeElement === active) return;
     const target = document.getElementById(focused);
     const to = href ? [...part.querySelectorAll("a")].find((a) => a.getAttribute("href") === href) : target?.querySelector("summary") ?? target;
     to?.focus({ preventScroll: true });
