@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -25,11 +26,19 @@ import (
 // queueError is cluster.YARNError for a submission to a queue.
 func queueError(c *cluster.Cluster, queue string, err error) error {
 	if yarn.IsNotAllowed(err) {
+		queue = cmp.Or(queue, "default")
+		// "User U does not have permission to submit A to queue Q" (RMAppManager) tells the queue
+		// into which the job was put.
+		if m := refusedBy.FindStringSubmatch(err.Error()); m != nil && !yarn.SameQueue(m[1], queue) {
+			queue = m[1]
+		}
 		return client.WithExitCode(client.ExitDenied, fmt.Errorf("the queue %q is not for %s: name another with --queue, or have %[2]s added to its acl_submit_applications (%[3]w)",
-			cmp.Or(queue, "default"), c.User, err))
+			queue, c.User, err))
 	}
 	return cluster.YARNError(err)
 }
+
+var refusedBy = regexp.MustCompile(`to queue ([^\s:,;]+)`)
 
 // Check runs those checks of ToYARN that create nothing on HDFS: the queue, the
 // resources of the roles, and that checkpoint directories are reachable and are not
@@ -117,6 +126,9 @@ func NewApplication(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec
 		return id, usage(err)
 	}
 	queue, refused := c.RM.QueueFor(ctx, spec.Queue, spec.Name)
+	if yarn.IsNotAllowed(refused) {
+		return id, queueError(c, spec.Queue, refused)
+	}
 	if refused != nil || yarn.SameQueue(queue, named) {
 		return id, usage(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/client"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/test/testcluster"
@@ -128,5 +129,30 @@ func (w where) nothingIsLeft(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("these applications have not ended: %+v", list)
 		}
+	}
+}
+
+// TestLongQueueMappingsAndACLs: on a cluster with Kerberos, too, a job may name a queue that there
+// is not and be put into another; and if it is not for the user, that one is named.
+func TestLongQueueMappingsAndACLs(t *testing.T) {
+	guarded.enter(t)
+	const acl = "yarn.scheduler.capacity.root.mapped.acl_submit_applications"
+	c := secure(t, testcluster.Security{}, testcluster.Options{Conf: map[string]string{
+		"dfs.replication":                                        "1",
+		"yarn.scheduler.capacity.root.queues":                    "default,small,mapped",
+		"yarn.scheduler.capacity.root.default.capacity":          "40",
+		"yarn.scheduler.capacity.root.mapped.capacity":           "50",
+		"yarn.scheduler.capacity.queue-mappings":                 "u:%user:mapped",
+		"yarn.scheduler.capacity.queue-mappings-override.enable": "true",
+		acl: "*",
+	}})
+	w := where{c}
+	args := []string{"run", "--detach", "--queue", "nowhere", "--worker", "1", "--worker-memory", "256m", "--", "true"}
+	if _, errs, code := w.call(t.Context(), "", args...); code != 0 || !strings.Contains(errs, "YARN has put the job into the queue") {
+		t.Errorf("run ended with %d: %s", code, errs)
+	}
+	must(t, c.Reconfigure(t.Context(), map[string]string{acl: " "}))
+	if _, errs, code := w.call(t.Context(), "", args...); code != client.ExitDenied || !regexp.MustCompile(`the queue "(root\.)?mapped" is not for alice`).MatchString(errs) {
+		t.Errorf("run ended with %d: %s", code, errs)
 	}
 }

@@ -41,7 +41,7 @@ var allSlices = []slice{
 		{"test/faults", []string{"TestLongPairsAreLost"}},
 	}},
 	{name: "security", tests: []tests{
-		{"test/e2e", []string{"TestLongOutlivingTokens", "TestLongProtections"}},
+		{"test/e2e", []string{"TestLongOutlivingTokens", "TestLongProtections", "TestLongQueueMappingsAndACLs"}},
 	}},
 	{name: "security-tensorflow", tests: []tests{
 		{"test/e2e", []string{"TestLongTensorFlowAtProtections"}},
