@@ -23,6 +23,9 @@ const (
 	// inspectionInterval how often the cluster is inspected while they do.
 	explainAfter       = 1500 * time.Millisecond
 	inspectionInterval = time.Second
+	// returnInterval is how often the nodes that are taken out of service are looked for in
+	// the list of all.
+	returnInterval = 30 * time.Second
 	// avoidTimeout is how long nodes are avoided for asks that are not answered.
 	avoidTimeout = 5 * time.Second
 	// stopTimeout is how long a stopped container may take to end before it is released
@@ -323,13 +326,17 @@ func (d *Driver) heartbeat(now time.Time) hadoop.Heartbeat {
 	return h
 }
 
-// inspect begins an inspection of the cluster if asks wait and it is time for one.
+// inspect begins an inspection of the cluster if it is time for one, because asks wait or nodes
+// are taken out of service.
 func (d *Driver) inspect(now time.Time) {
 	s := d.s
-	if s.inspecting || len(s.table.pending()) == 0 || !s.downSince.IsZero() ||
-		now.Sub(s.inspectedAt) < inspectionInterval || now.Sub(s.allocatedAt) < explainAfter {
+	since := now.Sub(s.inspectedAt)
+	waiting := len(s.table.pending()) > 0 && since >= inspectionInterval && now.Sub(s.allocatedAt) >= explainAfter
+	missing := len(s.leaving) > 0 && (since >= returnInterval || s.givenLeaving && since >= inspectionInterval)
+	if s.inspecting || !s.downSince.IsZero() || !waiting && !missing {
 		return
 	}
+	s.givenLeaving = false
 	s.inspecting = true
 	queue := d.reg.Queue
 	d.async(func() any {
