@@ -21,6 +21,7 @@ type configurationView struct {
 	CommandLine string
 	Variables   []variable
 	Roles       []roleView
+	Others      bool // a role asks for other resources than memory, cores and GPUs
 }
 
 type variable struct{ Name, Value string }
@@ -49,6 +50,7 @@ func (s *server) configuration(*http.Request, *proto.JobStatus) (string, any, er
 		if r.Loss == proto.LossRule_LOSS_RULE_ALL {
 			loss = "all tasks"
 		}
+		v.Others = v.Others || len(r.Resources) > 0
 		v.Roles = append(v.Roles, roleView{r, commandLine(r.Command), loss})
 	}
 	return "configuration", v, nil
