@@ -132,10 +132,14 @@ func TestAContainerOnANodeThatClosesSaysNothing(t *testing.T) {
 	p := playWith(t, psAndWorkers(0, 1), 3, 0, core.Limits{})
 	p.node = func(int) string { return "n1" }
 	p.step(core.Begin{})
-	p.mute["Allocated"] = true // of the stand-in
-	p.step(core.NodeDecommissioning{Node: "n1", Within: 10 * time.Minute})
-	p.mute["Allocated"] = false
-	p.step(core.ContainerEnded{Container: p.named("worker-0").Container, Cause: core.CauseKilled, Diagnostics: "killed"})
+	request := ""
+	for _, a := range p.job.Step(p.now, core.NodeDecommissioning{Node: "n1", Within: 10 * time.Minute}) {
+		if ask, is := a.(core.Ask); is {
+			request = ask.Request
+		}
+	}
+	p.mute["Allocated"] = true // the answer to the next ask
+	p.step(core.Allocated{Request: request, Container: "c9", Node: "n1"})
 	if l := p.job.AvoidedNodes(); len(l) != 1 || l[0].Node != "n1" {
 		t.Errorf("avoided: %+v", l)
 	}
