@@ -24,8 +24,10 @@ const (
 	explainAfter       = 1500 * time.Millisecond
 	inspectionInterval = time.Second
 	// returnInterval is how often the nodes that are taken out of service are looked for in
-	// the list of all.
+	// the list of all, which may be large, and returnTime for how long. After that, they are
+	// looked for when a container comes there.
 	returnInterval = 30 * time.Second
+	returnTime     = 2 * time.Hour
 	// avoidTimeout is how long nodes are avoided for asks that are not answered.
 	avoidTimeout = 5 * time.Second
 	// stopTimeout is how long a stopped container may take to end before it is released
@@ -332,7 +334,7 @@ func (d *Driver) inspect(now time.Time) {
 	s := d.s
 	since := now.Sub(s.inspectedAt)
 	waiting := len(s.table.pending()) > 0 && since >= inspectionInterval && now.Sub(s.allocatedAt) >= explainAfter
-	missing := len(s.leaving) > 0 && (since >= returnInterval || s.givenLeaving && since >= inspectionInterval)
+	missing := s.givenLeaving && since >= inspectionInterval || since >= returnInterval && s.leftWithin(now, returnTime)
 	if s.inspecting || !s.downSince.IsZero() || !waiting && !missing {
 		return
 	}

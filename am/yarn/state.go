@@ -156,6 +156,17 @@ func (s *state) tell(a core.Ask, now time.Time) {
 	s.table.add(a)
 }
 
+// leftWithin reports whether a node has been reported as being decommissioned, for less than
+// some time, and is not known to be back.
+func (s *state) leftWithin(now time.Time, limit time.Duration) bool {
+	for _, at := range s.leaving {
+		if now.Sub(at) < limit {
+			return true
+		}
+	}
+	return false
+}
+
 // launchedByNode returns the containers in which something runs.
 func (s *state) launchedByNode() map[hadoop.NodeID][]hadoop.ContainerID {
 	m := map[hadoop.NodeID][]hadoop.ContainerID{}
