@@ -3,6 +3,7 @@ package hdfsckpt_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -34,6 +35,34 @@ func putOrbax(t *testing.T, s store.Store, dir string, change func(name string, 
 		}
 		return err
 	}))
+}
+
+// TestTensorsOfOrbax: they are found and read in either store.
+func TestTensorsOfOrbax(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		putOrbax(t, s, "10", nil)
+		c := list(t, s)[0]
+		all, err := format.OpenTensors(t.Context(), s, &c)
+		must(t, err)
+		defer all.Close()
+		got := ""
+		for _, x := range all.All() {
+			b, err := x.Read()
+			must(t, err)
+			got += fmt.Sprintf("%s %s %d %x\n", x.Name, x.Kind, x.Shape, b)
+		}
+		const want = "b float32 [] 0000803f\nw float64 [4] 0000000000000000000000000000f03f00000000000000400000000000000840\n"
+		if got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+		name := "10/default/d/3bad5fc3699d96189903bae8ccf8b48f"
+		b, err := store.ReadFile(t.Context(), s, name)
+		must(t, err)
+		put(t, s, name, b[:len(b)-1])
+		if c := list(t, s)[0]; c.Whole() || c.Why != "default/d/3bad5fc3699d96189903bae8ccf8b48f, at byte 0: it has 250 bytes, and reaches to byte 251" {
+			t.Errorf("%s", describe([]format.Checkpoint{c}))
+		}
+	})
 }
 
 // TestOrbaxCheckpoints: a directory is complete when its save says so; what has not got

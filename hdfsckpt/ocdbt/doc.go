@@ -53,12 +53,12 @@ type (
 func (e damagedError) Unwrap() error { return e.error }
 func (e unknownError) Unwrap() error { return e.error }
 
-// IsDamaged reports whether an error shows that a file was read and is not what it should be:
-// it ends too early, its checksum is wrong, or what it says cannot be.
+// IsDamaged reports whether an error shows that a file was read and is not what was written: it
+// ends too early, or a checksum is wrong.
 func IsDamaged(err error) bool { return errors.As(err, new(damagedError)) }
 
-// IsUnknown reports whether an error is about a form that is not read. Errors that are neither
-// are those of opening and reading files.
+// IsUnknown reports whether an error is about what was read as it was written, and is of a form
+// that is not read, or cannot be. Errors that are neither are those of opening and reading files.
 func IsUnknown(err error) bool { return errors.As(err, new(unknownError)) }
 
 func damaged(format string, args ...any) error { return damagedError{fmt.Errorf(format, args...)} }

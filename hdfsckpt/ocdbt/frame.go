@@ -1,10 +1,11 @@
 package ocdbt
 
 import (
+	"bytes"
 	"encoding/binary"
-	"errors"
 	"hash/crc32"
-	"sync"
+	"io"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -19,13 +20,17 @@ const (
 	entrySize = 160
 )
 
-// budget bounds the memory that nodes take.
-type budget struct{ read, spent int64 }
+// budget bounds the memory that nodes take. It is for one goroutine.
+type budget struct {
+	read, spent int64
+	decoder     *zstd.Decoder // nil before the first that is compressed
+	scratch     []byte        // into which all are decompressed
+}
 
 // spend fails if n bytes more are too many.
 func (b *budget) spend(n int64) error {
 	if b.spent += n; b.spent > mostExpanded*b.read+freeExpanded {
-		return damaged("%d bytes describe more than %d", b.read, b.spent-n)
+		return unknown("%d bytes describe more than %d", b.read, b.spent-n)
 	}
 	return nil
 }
@@ -92,33 +97,44 @@ func unwrap(frame []byte, magic uint32, b *budget) ([]byte, error) {
 	return nil, unknown("it is compressed in a way that is not known: %d", compression)
 }
 
-// decoder decompresses no more than there is room for, from many goroutines.
-var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true))
-})
+const (
+	// mostWindow is how far back a compressed node may refer, in bytes: zstd's levels up to 19
+	// take 8 MiB.
+	mostWindow = 8 << 20
+	// blockSize is what is taken to decompress a first node, in bytes.
+	blockSize = 64 << 10
+)
 
 func decompress(in []byte, b *budget) ([]byte, error) {
-	d, err := decoder()
-	if err != nil {
-		return nil, err
-	}
-	room := int64(max(16<<10, 8*len(in)))
-	var head zstd.Header
-	if head.Decode(in) == nil && head.HasFCS {
-		room = int64(min(head.FrameContentSize, 1<<40))
-	}
-	for ; ; room *= 4 {
-		if err := b.spend(room); err != nil {
+	if b.decoder == nil {
+		var err error
+		// With a concurrency of 1 it has no goroutines that would have to be ended.
+		b.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
+		if err != nil {
 			return nil, err
 		}
-		out, err := d.DecodeAll(in, make([]byte, 0, room))
-		if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-			continue
+	}
+	if err := b.decoder.Reset(bytes.NewReader(in)); err != nil {
+		return nil, unknown("it cannot be decompressed: %w", err)
+	}
+	out := b.scratch[:0]
+	for {
+		if cap(out) == len(out) {
+			more := max(len(out), blockSize)
+			if err := b.spend(int64(more)); err != nil {
+				return nil, err
+			}
+			out = slices.Grow(out, more)
+		}
+		n, err := b.decoder.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		if err == io.EOF {
+			b.scratch = out
+			return bytes.Clone(out), b.spend(int64(len(out)))
 		}
 		if err != nil {
-			return nil, damaged("it cannot be decompressed: %w", err)
+			return nil, unknown("it cannot be decompressed: %w", err)
 		}
-		return out, nil
 	}
 }
 
@@ -129,7 +145,7 @@ type cursor struct {
 	err error
 }
 
-var errEnds = damaged("it ends within a field")
+var errEnds = unknown("it ends within a field")
 
 func (c *cursor) fail(err error) {
 	if c.err == nil {
@@ -170,7 +186,7 @@ func (c *cursor) byte() byte {
 func (c *cursor) count() int {
 	n := c.uvarint()
 	if n > uint64(len(c.b)) {
-		c.fail(damaged("it says that it has %d entries, and has %d bytes", n, len(c.b)))
+		c.fail(unknown("it says that it has %d entries, and has %d bytes", n, len(c.b)))
 		return 0
 	}
 	return int(n)
@@ -185,7 +201,7 @@ func (c *cursor) column(n int, most uint64) []uint64 {
 	all := make([]uint64, n)
 	for i := range all {
 		if all[i] = c.uvarint(); all[i] > most {
-			c.fail(damaged("a field is %d, more than %d", all[i], most))
+			c.fail(unknown("a field is %d, more than %d", all[i], most))
 		}
 	}
 	if c.err != nil {

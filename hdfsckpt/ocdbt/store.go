@@ -95,7 +95,7 @@ func (s *Store) parse(frame []byte) error {
 	}
 	n := c.count()
 	if c.err == nil && (n == 0 || arity > 63 || uint64(n) > 1<<arity) {
-		return damaged("it names %d versions", n)
+		return unknown("it names %d versions", n)
 	}
 	c.column(n, math.MaxUint64) // their numbers
 	heights := c.bytes(uint64(n))
@@ -145,7 +145,7 @@ func (c *cursor) places(n int, files []dataFile, allowMissing bool) []*place {
 			continue
 		}
 		if !isRange(offsets[i], lengths[i]) {
-			c.fail(damaged("a node has %d bytes from %d on", lengths[i], offsets[i]))
+			c.fail(unknown("a node has %d bytes from %d on", lengths[i], offsets[i]))
 			return nil
 		}
 		all[i] = &place{files[ids[i]], int64(offsets[i]), int64(lengths[i])}
@@ -164,7 +164,7 @@ func isRange(offset, length uint64) bool {
 // ids reads which file it is, of n entries.
 func (c *cursor) ids(n int, files []dataFile) []uint64 {
 	if n > 0 && len(files) == 0 {
-		c.fail(damaged("it names no files"))
+		c.fail(unknown("it names no files"))
 		return nil
 	}
 	return c.column(n, uint64(max(len(files), 1)-1))
@@ -197,7 +197,7 @@ func (c *cursor) files(base string, b *budget) ([]dataFile, error) {
 		}
 		size := common[i] + suffixes[i]
 		if common[i] > uint64(len(former)) || size+uint64(len(base)) > longest || bases[i] > size {
-			return nil, damaged("the name of a file has %d and %d bytes", common[i], suffixes[i])
+			return nil, unknown("the name of a file has %d and %d bytes", common[i], suffixes[i])
 		}
 		if err := b.spend(2*int64(size) + int64(2*len(base))); err != nil {
 			return nil, err

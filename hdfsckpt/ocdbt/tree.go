@@ -60,14 +60,14 @@ func (e nodeError) Unwrap() error { return e.error }
 
 func (w *walk) read(p *place, at Ref, height byte, prefix string) error {
 	if w.seen[at] {
-		return damaged("the node is in the tree twice")
+		return unknown("the node is in the tree twice")
 	}
 	w.seen[at] = true
 	if w.visit.Node != nil {
 		w.visit.Node(at)
 	}
 	if w.budget.read += at.Length; w.budget.read > w.s.TreeBytes {
-		return damaged("the tree has more than the %d bytes that the manifest says", w.s.TreeBytes)
+		return unknown("the tree has more than the %d bytes that the manifest says", w.s.TreeBytes)
 	}
 	f, err := w.s.open(at.File)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *walk) read(p *place, at Ref, height byte, prefix string) error {
 	}
 	c := &cursor{b: body}
 	if h := c.byte(); h != height && c.err == nil {
-		return damaged("the node has the height %d instead of %d", h, height)
+		return unknown("the node has the height %d instead of %d", h, height)
 	}
 	files, err := c.files(p.file.base, &w.budget)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *walk) read(p *place, at Ref, height byte, prefix string) error {
 		return c.err
 	}
 	if n == 0 {
-		return damaged("the node is empty")
+		return unknown("the node is empty")
 	}
 	if err := w.budget.spend(int64(n) * entrySize); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (w *walk) readKeys(c *cursor, n int, prefix string, inner bool) (keys []str
 		have := uint64(len(former) - len(prefix))
 		size := common[i] + suffixes[i]
 		if common[i] > have || size+uint64(len(prefix)) > longest || inner && shared[i] > size {
-			return nil, nil, damaged("a key has %d and %d bytes", common[i], suffixes[i])
+			return nil, nil, unknown("a key has %d and %d bytes", common[i], suffixes[i])
 		}
 		if err := w.budget.spend(int64(size) + int64(len(prefix))); err != nil {
 			return nil, nil, err
@@ -167,11 +167,11 @@ func (w *walk) leaf(c *cursor, n int, files []dataFile, at Ref, prefix string) e
 	for i, k := range kinds {
 		switch {
 		case k > 1:
-			c.fail(damaged("a value is stored in a way that is not known: %d", k))
+			c.fail(unknown("a value is stored in a way that is not known: %d", k))
 		case k == 1:
 			indirect++
 		case lengths != nil && lengths[i] > mostInline:
-			c.fail(damaged("a value in a node has %d bytes", lengths[i]))
+			c.fail(unknown("a value in a node has %d bytes", lengths[i]))
 		}
 	}
 	var ids, offsets []uint64
@@ -183,11 +183,11 @@ func (w *walk) leaf(c *cursor, n int, files []dataFile, at Ref, prefix string) e
 	}
 	for i, key := range keys {
 		if w.keys > 0 && key <= w.last {
-			return damaged("the key %q comes after %q", key, w.last)
+			return unknown("the key %q comes after %q", key, w.last)
 		}
 		w.last = key
 		if w.keys++; w.keys > w.s.Keys {
-			return damaged("the tree has more than the %d keys that the manifest says", w.s.Keys)
+			return unknown("the tree has more than the %d keys that the manifest says", w.s.Keys)
 		}
 		e := Entry{Key: key, Value: at}
 		if kinds[i] == 0 {
@@ -195,7 +195,7 @@ func (w *walk) leaf(c *cursor, n int, files []dataFile, at Ref, prefix string) e
 		} else {
 			e.Value = Ref{files[ids[0]].name, int64(offsets[0]), int64(lengths[i])}
 			if !isRange(offsets[0], lengths[i]) {
-				return damaged("the value of %q has %d bytes from %d on", key, lengths[i], offsets[0])
+				return unknown("the value of %q has %d bytes from %d on", key, lengths[i], offsets[0])
 			}
 			if err := files[ids[0]].check(); err != nil {
 				return err

@@ -84,11 +84,12 @@ def main(out):
             writer.save(out + "/" + name, state)
         said[name] = restored(out + "/" + name)
 
-    # Cut into chunks that do not go into the shape.
-    small = jax.tree.map(lambda _: ocp.SaveArgs(chunk_byte_size=64), state)
+    # Cut into chunks that do not go into the shape, and so many that nodes are large and much compressed.
+    several = state | {"wide": np.zeros(20_000)}
+    small = jax.tree.map(lambda _: ocp.SaveArgs(chunk_byte_size=64), several)
     for name, zarr3 in {"cut": False, "cut3": True}.items():
         with ocp.Checkpointer(ocp.PyTreeCheckpointHandler(use_zarr3=zarr3)) as writer:
-            writer.save(out + "/" + name, state, save_args=small)
+            writer.save(out + "/" + name, several, save_args=small)
         said[name] = restored(out + "/" + name)
 
     # Several items, of which one is named.
