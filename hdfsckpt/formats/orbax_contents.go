@@ -442,12 +442,15 @@ func (orbax) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) (pa
 	items, err := f.values()
 	switch {
 	case err == nil:
-	case !ocdbt.IsDamaged(err) && !ocdbt.IsUnknown(err) && !errors.As(err, new(lackingError)) && !errors.Is(err, syscall.EFBIG):
-		return nil, nil, err
-	case c.Whole(): // else the state says it
-		return parts, []format.Problem{{File: c.Name, Offset: -1, Text: err.Error()}}, nil
+	case ocdbt.IsDamaged(err) || errors.As(err, new(lackingError)):
+		if c.Whole() { // else the state says it
+			problems = append(problems, format.Problem{File: c.Name, Offset: -1, Text: err.Error()})
+		}
+		return parts, problems, nil
+	case ocdbt.IsUnknown(err) || errors.Is(err, syscall.EFBIG):
+		return parts, nil, nil // what cannot be read says nothing
 	default:
-		return parts, nil, nil
+		return nil, nil, err
 	}
 	for _, item := range items {
 		wrong, err := item.problems()

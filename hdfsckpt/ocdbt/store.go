@@ -56,7 +56,7 @@ func OpenStore(open Open) (*Store, error) {
 
 // read reads a part of a file, and takes no memory for what is not there.
 func read(f File, offset, length int64) ([]byte, error) {
-	if offset > f.Size() || length > f.Size()-offset {
+	if length > f.Size()-offset {
 		return nil, damaged("it has %d bytes, and reaches to byte %d", f.Size(), offset+length)
 	}
 	b := make([]byte, length)

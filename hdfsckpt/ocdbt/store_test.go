@@ -141,6 +141,13 @@ func TestCraftedStores(t *testing.T) {
 	if values, _, err := contents(good); err != nil || values["k"] != "vv" {
 		t.Fatalf("%v, %v", values, err)
 	}
+	// A node in another directory, that it names its files from.
+	elsewhere := leaf("\x01", uleb(1), []byte("k"), uleb(2), []byte{1}, uleb(0, 0))
+	there := ocdbt.WrapManifest(join(uleb(0, 0), make([]byte, 16), uleb(0, 100, 1000), []byte{4}, uleb(0), uleb(1), uleb(5, 2), []byte("p/d/y"),
+		uleb(1, 1), []byte{0}, uleb(0, 0, uint64(len(elsewhere)), 1, uint64(len(elsewhere)), 0), make([]byte, 8), uleb(0)))
+	if values, _, err := contents(files{ocdbt.Manifest: there, "p/d/y": elsewhere, "p/d/x": []byte("there"), "d/x": []byte("wrong")}); err != nil || values["k"] != "th" {
+		t.Errorf("below another directory: %v, %v", values, err)
+	}
 	// Children that are all the same leaf, under keys that grow.
 	const children = 3000
 	inner := join(uleb(0, 0), []byte{1}, table, uleb(children))

@@ -143,6 +143,7 @@ def own(where):
     array("most", v2([1]), ts.uint64, [2], 2**64 - 1, a0_1=2**63)
     array("complex", v2([2]), ts.complex64, [3], a0_3=[1, 2j, 3 + 1j])
     array("deep", v2([1, 1, 2, 2]), ts.int32, [2, 3, 3, 5], a__c__c__c__=np.arange(90).reshape(2, 3, 3, 5))
+    array("cube", v2([2, 2, 2]), ts.int32, [3, 3, 3], a__c__c__=np.arange(27).reshape(3, 3, 3))
     array("shards", v3([4, 4], [2, 2]), ts.int32, [7, 9], 9, a0_3c2_9=np.arange(21).reshape(3, 7))
     array("half", v3([6], [3]), ts.bfloat16, [9], 1, a6_9=[0, 1, 2])
     array("e4m3", v3([4], [4]), ts.float8_e4m3fn, [4], a0_4=[1, 2, 0.5, -3])
