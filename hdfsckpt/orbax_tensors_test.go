@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +66,7 @@ func testOrbax(t *testing.T, e pyenv.Environment) {
 	for _, name := range []string{"managed/20", "cut3"} {
 		t.Run(filepath.Base(name), func(t *testing.T) { testLostOrbax(t, dir, name) })
 	}
+	testListingReadsTheIndex(t, s, found)
 	t.Run("files", func(t *testing.T) { testLostChunks(t, s, dir) })
 }
 
@@ -186,6 +188,44 @@ func testLostOrbax(t *testing.T, from, name string) {
 	t.Logf("without a half of them %d files leave it torn, %d do not", torn, kept)
 	if found := list(t, s); torn < 2 || !found[0].Whole() {
 		t.Errorf("in the end it is %s: %s", found[0].State, found[0].Why)
+	}
+}
+
+// countingStore counts the bytes that are read.
+type countingStore struct {
+	store.Store
+	read atomic.Int64
+}
+
+type countingReader struct {
+	store.Reader
+	of *countingStore
+}
+
+func (s *countingStore) Open(ctx context.Context, name string) (store.Reader, error) {
+	r, err := s.Store.Open(ctx, name)
+	return countingReader{r, s}, err
+}
+
+func (r countingReader) ReadAt(b []byte, offset int64) (int, error) {
+	n, err := r.Reader.ReadAt(b, offset)
+	r.of.read.Add(int64(n))
+	return n, err
+}
+
+// testListingReadsTheIndex: to find the tensors no values are read.
+func testListingReadsTheIndex(t *testing.T, s store.Store, found []format.Checkpoint) {
+	i := slices.IndexFunc(found, func(c format.Checkpoint) bool { return c.Name == "managed/20" })
+	counting := &countingStore{Store: s}
+	all, err := format.OpenTensors(t.Context(), counting, &found[i])
+	must(t, err)
+	defer all.Close()
+	if n := counting.read.Load(); n == 0 || n > 2000 {
+		t.Errorf("of %d bytes %d are read to find the tensors", found[i].Size, n)
+	}
+	want := all.Find("rows").Bytes
+	if _, err := all.Find("rows").Read(); err != nil || counting.read.Load() > 2000+want {
+		t.Errorf("%d bytes are read of a tensor of %d, %v", counting.read.Load(), want, err)
 	}
 }
 

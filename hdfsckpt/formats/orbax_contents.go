@@ -71,7 +71,7 @@ func (f *orbaxFiles) keepOpen() (close func()) {
 	}
 }
 
-// lackingError is about a file of an index that is not in the checkpoint.
+// lackingError is about a file of an index that is not there.
 type lackingError struct{ name string }
 
 func (e lackingError) Error() string { return e.name + " is missing" }
@@ -83,7 +83,11 @@ func (f *orbaxFiles) store(dir string) (*ocdbt.Store, error) {
 		if _, ok := f.sizes[name]; !ok {
 			return nil, lackingError{f.below(name)}
 		}
-		return f.open(name)
+		r, err := f.open(name)
+		if errors.Is(err, fs.ErrNotExist) { // it has been removed since
+			err = lackingError{f.below(name)}
+		}
+		return r, err
 	})
 }
 
