@@ -150,10 +150,11 @@ func orbaxItemOf(store string) (item string, ofProcess bool) {
 
 // orbaxValue is a value of a store, or a file.
 type orbaxValue struct {
-	key            string // in the item
-	file           string
-	offset, length int64
-	inline         []byte
+	key    string // in the item
+	file   string // in which it is
+	offset int64  // of the value; of one in a node that of the node
+	length int64  // of the value
+	inline []byte // of one in a node
 }
 
 // orbaxValues are those of an item.
@@ -218,7 +219,11 @@ func (f *orbaxFiles) keys(dir string, to *orbaxValues) error {
 		return err
 	}
 	v := ocdbt.Visitor{Entry: func(e ocdbt.Entry) error {
-		to.all = append(to.all, orbaxValue{e.Key, path.Join(dir, e.Value.File), e.Value.Offset, e.Value.Length, e.Inline})
+		length := e.Value.Length
+		if e.Inline != nil { // then that is the node's
+			length = int64(len(e.Inline))
+		}
+		to.all = append(to.all, orbaxValue{e.Key, path.Join(dir, e.Value.File), e.Value.Offset, length, e.Inline})
 		return nil
 	}}
 	if f.frame != nil {

@@ -92,6 +92,10 @@ def main(out):
             writer.save(out + "/" + name, several, save_args=small)
         said[name] = restored(out + "/" + name)
 
+    with ocp.PyTreeCheckpointer() as writer:
+        writer.save(out + "/many", {str(i): np.full(1, i, np.float32) for i in range(600)})
+    said["many"] = restored(out + "/many")
+
     # Several items, of which one is named.
     with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as writer:
         writer.save(out + "/items", ocp.args.Composite(state=ocp.args.PyTreeSave(state), default=ocp.args.PyTreeSave({"a": np.arange(3.0)}), more=ocp.args.JsonSave({"b": 1})))
