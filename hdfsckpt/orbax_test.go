@@ -3,12 +3,14 @@ package hdfsckpt_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"holdfast/hdfsckpt"
@@ -63,6 +65,30 @@ func TestTensorsOfOrbax(t *testing.T) {
 			t.Errorf("%s", describe([]format.Checkpoint{c}))
 		}
 	})
+}
+
+// TestAnOrbaxArrayThatClaimsMuch is looked at in a moment, whatever its shape is.
+func TestAnOrbaxArrayThatClaimsMuch(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	put(t, s, "7/_CHECKPOINT_METADATA", []byte(`{"item_handlers":"x","commit_timestamp_nsecs":1}`))
+	put(t, s, "7/x/.zarray", []byte(`{"zarr_format":2,"shape":[1125899906842624],"chunks":[1],"dtype":"|u1","order":"C"}`))
+	put(t, s, "7/x/4", []byte{1})
+	for tree, wrong := range map[string]int{"{}": 0, `{"store_array_data_equal_to_fill_value": true}`: 1} {
+		put(t, s, "7/_METADATA", []byte(tree))
+		c := list(t, s)[0]
+		problems := verify(t, s, c)
+		if !c.Whole() || len(problems) != wrong {
+			t.Errorf("%s: %v", describe([]format.Checkpoint{c}), problems)
+		}
+		all, err := format.OpenTensors(t.Context(), s, &c)
+		must(t, err)
+		x := all.All()[0]
+		if _, err := x.Read(); !errors.Is(err, syscall.EFBIG) || x.Name != "x" {
+			t.Errorf("%s is read: %v", x.Name, err)
+		}
+		must(t, all.Close())
+	}
 }
 
 // TestOrbaxCheckpoints: a directory is complete when its save says so; what has not got

@@ -370,7 +370,7 @@ func (a *orbaxArray) tensor(prefix string) *format.Tensor {
 		name = cmp.Or(strings.TrimSuffix(prefix, "."), path.Base(a.in.f.c.Name))
 	}
 	t := &format.Tensor{
-		Name: name, Kind: a.Kind, Shape: a.Shape, Bytes: a.Bytes(), Pieces: int(min(a.Stored(), 1<<31-1)),
+		Name: name, Kind: a.Kind, Shape: a.Shape, Bytes: a.Bytes(), Pieces: int(max(1, min(a.Stored(), 1<<31-1))),
 		Source: format.Source{
 			Read:  func() ([]byte, error) { return a.Read(a.open) },
 			Rows:  func(limit int64) (io.Reader, error) { return a.Rows(a.open, limit) },
@@ -489,26 +489,45 @@ func (v *orbaxValues) problems() (all []format.Problem, err error) {
 		return []format.Problem{{File: v.item, Offset: -1, Text: err.Error()}}, nil
 	}
 	for i := range arrays {
-		a := &arrays[i]
-		for name := range a.Names() {
-			x, p := a.value(name), format.Problem{Tensor: v.f.prefix(v.item) + a.name, Offset: -1}
-			switch {
-			case x == nil && tree.StoresAll:
-				p.File, p.Text = a.file, "its chunk "+name+" is missing"
-			case x == nil || x.inline != nil || x.offset == orbaxWhole:
-				continue
-			default:
-				size, ok := v.f.sizes[x.file]
-				if p.File, p.Offset = x.file, x.offset; ok && x.offset+x.length <= size {
-					continue
-				}
-				if p.Text = fmt.Sprintf("it reaches to byte %d, the file ends at %d", x.offset+x.length, size); !ok {
-					p.Text = "the file is missing"
-				}
-			}
-			all = append(all, p)
-			break // one of an array is enough
+		if p := arrays[i].problem(tree.StoresAll); p != nil {
+			all = append(all, *p)
 		}
 	}
 	return all, nil
+}
+
+// problem returns the first thing that is wrong with an array's values; nil if there is none. It
+// takes time for values that are stored only, however many the shape claims.
+func (a *orbaxArray) problem(storesAll bool) *format.Problem {
+	p := &format.Problem{Tensor: a.in.f.prefix(a.in.item) + a.name, Offset: -1}
+	if storesAll {
+		for name := range a.Names() {
+			if a.value(name) == nil {
+				p.File, p.Text = a.file, "its chunk "+name+" is missing"
+				return p
+			}
+		}
+	}
+	below := path.Join(a.name, "x")
+	below = below[:len(below)-1]
+	first, _ := slices.BinarySearchFunc(a.in.all, below, func(x orbaxValue, key string) int { return strings.Compare(x.key, key) })
+	for _, x := range a.in.all[first:] {
+		if !strings.HasPrefix(x.key, below) {
+			break
+		}
+		if x.inline != nil || x.offset == orbaxWhole {
+			continue
+		}
+		p.File, p.Offset = x.file, x.offset
+		size, ok := a.in.f.sizes[x.file]
+		if !ok {
+			p.Text = "the file is missing"
+			return p
+		}
+		if end := x.offset + x.length; end > size {
+			p.Text = fmt.Sprintf("it reaches to byte %d, the file ends at %d", end, size)
+			return p
+		}
+	}
+	return nil
 }

@@ -55,8 +55,12 @@ func (a *Array) Rows(values Values, limit int64) (io.Reader, error) {
 // Parts returns a reader of the elements in the order of chunks. It holds none of them in memory.
 func (a *Array) Parts(values Values) (io.Reader, error) { return a.reader(values, len(a.Shape)-1) }
 
-// mostUnstored is how much Read makes of a fill value, in bytes.
-const mostUnstored = 1 << 30
+const (
+	// mostUnstored is how much Read makes of a fill value, in bytes.
+	mostUnstored = 1 << 30
+	// lookupCost is what a chunk that is not stored counts at least, in bytes: it takes time.
+	lookupCost = 1 << 10
+)
 
 // Read returns what Rows returns, whatever memory that takes. The elements of chunks that are not
 // stored may be a GiB at most: EFBIG.
@@ -66,7 +70,7 @@ func (a *Array) Read(values Values) ([]byte, error) {
 		v, err := values(name)
 		if err == nil && v == nil {
 			n, _ := tensor.Elements(a.shard)
-			if unstored += n * int64(a.Kind.Size()); unstored > mostUnstored {
+			if unstored += max(n*int64(a.Kind.Size()), lookupCost); unstored > mostUnstored {
 				err = fmt.Errorf("chunks that are not stored have more than %d bytes: %w", int64(mostUnstored), syscall.EFBIG)
 			}
 		}
