@@ -36,9 +36,9 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/test/ports"
 	"holdfast/test/testcluster/dist"
 	"holdfast/test/testcluster/kdc"
-	"holdfast/test/ports"
 	"holdfast/test/testcluster/processes"
 )
 
