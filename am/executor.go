@@ -120,7 +120,6 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 			AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, SinceLossMs: action.TookMS,
 		})
 		m.cfg.Log.WithField("task", action.Task).Infof("%s: %s", action.Kind, action.Text)
-		m.notifyOf(action, now)
 	case core.RequestAnswered:
 		answer := x.answer
 		x.send = append(x.send, func() { answer <- action.Refusal })
@@ -137,6 +136,9 @@ func (x *executor) flush() {
 	}
 	m := x.m
 	m.status.Apply(m.job, x.events, m.stages.ByTask())
+	for _, e := range x.events { // which say now what differs of stragglers
+		m.notifyOf(e)
+	}
 	m.prewarmSpares()
 	send := x.send
 	if x.routed || len(x.starting) > 0 {

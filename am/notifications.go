@@ -23,11 +23,13 @@ func newNotifier(cfg Config, note func(text string)) *notify.Notifier {
 
 // notifyOf has an entry of the event log posted, if that is one to be notified of. It is
 // called by the event loop.
-func (m *Master) notifyOf(r core.Record, at time.Time) {
+func (m *Master) notifyOf(e *proto.JobEvent) {
 	event := ""
-	switch r.Kind {
+	switch e.Kind {
 	case core.KindStalled:
 		event = notify.Stalled
+	case core.KindStraggler:
+		event = notify.Straggler
 	case core.KindRecovered, core.KindResumed:
 		event = notify.Recovered
 	}
@@ -35,7 +37,7 @@ func (m *Master) notifyOf(r core.Record, at time.Time) {
 		return
 	}
 	state, _ := m.job.State()
-	m.notify(&proto.Notification{Event: event, State: state, Task: r.Task, Text: r.Text, AtUnixMs: at.UnixMilli()})
+	m.notify(&proto.Notification{Event: event, State: state, Task: e.Task, Text: e.Text, AtUnixMs: e.AtUnixMs})
 }
 
 // notifyEnd has the job's end posted.

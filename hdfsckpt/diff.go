@@ -51,7 +51,7 @@ func Diff(a, b *format.Tensors, o DiffOptions) ([]Change, error) {
 			continue
 		}
 		c, err := compare(x, y, o)
-		if errors.Is(err, syscall.EFBIG) || errors.Is(err, syscall.EINVAL) || err != nil && x.Kind.Size() == 0 {
+		if errors.Is(err, syscall.EFBIG) || errors.Is(err, syscall.ENOTSUP) || err != nil && x.Kind.Size() == 0 {
 			c.NotCompared, err = err.Error(), nil
 		}
 		if err != nil {

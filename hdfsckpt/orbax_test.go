@@ -3,11 +3,14 @@ package hdfsckpt_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"holdfast/hdfsckpt"
@@ -34,6 +37,58 @@ func putOrbax(t *testing.T, s store.Store, dir string, change func(name string, 
 		}
 		return err
 	}))
+}
+
+// TestTensorsOfOrbax: they are found and read in either store.
+func TestTensorsOfOrbax(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		putOrbax(t, s, "10", nil)
+		c := list(t, s)[0]
+		all, err := format.OpenTensors(t.Context(), s, &c)
+		must(t, err)
+		defer all.Close()
+		got := ""
+		for _, x := range all.All() {
+			b, err := x.Read()
+			must(t, err)
+			got += fmt.Sprintf("%s %s %d %x\n", x.Name, x.Kind, x.Shape, b)
+		}
+		const want = "b float32 [] 0000803f\nw float64 [4] 0000000000000000000000000000f03f00000000000000400000000000000840\n"
+		if got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+		name := "10/default/d/3bad5fc3699d96189903bae8ccf8b48f"
+		b, err := store.ReadFile(t.Context(), s, name)
+		must(t, err)
+		put(t, s, name, b[:len(b)-1])
+		if c := list(t, s)[0]; c.Whole() || c.Why != "default/d/3bad5fc3699d96189903bae8ccf8b48f, at byte 0: it has 250 bytes, and reaches to byte 251" {
+			t.Errorf("%s", describe([]format.Checkpoint{c}))
+		}
+	})
+}
+
+// TestAnOrbaxArrayThatClaimsMuch is looked at in a moment, whatever its shape is.
+func TestAnOrbaxArrayThatClaimsMuch(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	put(t, s, "7/_CHECKPOINT_METADATA", []byte(`{"item_handlers":"x","commit_timestamp_nsecs":1}`))
+	put(t, s, "7/x/.zarray", []byte(`{"zarr_format":2,"shape":[1125899906842624],"chunks":[1],"dtype":"|u1","order":"C"}`))
+	put(t, s, "7/x/4", []byte{1})
+	for tree, wrong := range map[string]int{"{}": 0, `{"store_array_data_equal_to_fill_value": true}`: 1} {
+		put(t, s, "7/_METADATA", []byte(tree))
+		c := list(t, s)[0]
+		problems := verify(t, s, c)
+		if !c.Whole() || len(problems) != wrong {
+			t.Errorf("%s: %v", describe([]format.Checkpoint{c}), problems)
+		}
+		all, err := format.OpenTensors(t.Context(), s, &c)
+		must(t, err)
+		x := all.All()[0]
+		if _, err := x.Read(); !errors.Is(err, syscall.EFBIG) || x.Name != "x" {
+			t.Errorf("%s is read: %v", x.Name, err)
+		}
+		must(t, all.Close())
+	}
 }
 
 // TestOrbaxCheckpoints: a directory is complete when its save says so; what has not got

@@ -4629,7 +4629,7 @@ type AvoidedNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
-	UntilUnixMs   int64                  `protobuf:"varint,3,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"` // 0 means until the node is in service again
+	UntilUnixMs   int64                  `protobuf:"varint,3,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"` // at the latest; 0: the node is taken out of service, and tasks are there
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5160,6 +5160,9 @@ type TaskStatus struct {
 	GpuPercent          float64 `protobuf:"fixed64,33,opt,name=gpu_percent,json=gpuPercent,proto3" json:"gpu_percent,omitempty"` // of the time in which something computes on one: their mean
 	GpuMemoryBytes      int64   `protobuf:"varint,34,opt,name=gpu_memory_bytes,json=gpuMemoryBytes,proto3" json:"gpu_memory_bytes,omitempty"`
 	GpuMemoryLimitBytes int64   `protobuf:"varint,35,opt,name=gpu_memory_limit_bytes,json=gpuMemoryLimitBytes,proto3" json:"gpu_memory_limit_bytes,omitempty"`
+	// What its container has of resource types other than memory, vcores and GPUs, by their
+	// names, with the unit: 1, 100G.
+	Resources map[string]string `protobuf:"bytes,36,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// How long a step has taken lately, or, with shared_steps, the time from one report of a step
 	// to the next, as all tasks of the role count the same steps; 0 if not known.
 	StepSeconds float64 `protobuf:"fixed64,50,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"`
@@ -5445,6 +5448,13 @@ func (x *TaskStatus) GetGpuMemoryLimitBytes() int64 {
 		return x.GpuMemoryLimitBytes
 	}
 	return 0
+}
+
+func (x *TaskStatus) GetResources() map[string]string {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
 }
 
 func (x *TaskStatus) GetStepSeconds() float64 {
@@ -6461,8 +6471,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xc4\n" +
-	"\n" +
+	"warmStatus\"\xc5\v\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -6503,13 +6512,17 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vgpu_percent\x18! \x01(\x01R\n" +
 	"gpuPercent\x12(\n" +
 	"\x10gpu_memory_bytes\x18\" \x01(\x03R\x0egpuMemoryBytes\x123\n" +
-	"\x16gpu_memory_limit_bytes\x18# \x01(\x03R\x13gpuMemoryLimitBytes\x12!\n" +
+	"\x16gpu_memory_limit_bytes\x18# \x01(\x03R\x13gpuMemoryLimitBytes\x12A\n" +
+	"\tresources\x18$ \x03(\v2#.holdfast.TaskStatus.ResourcesEntryR\tresources\x12!\n" +
 	"\fstep_seconds\x182 \x01(\x01R\vstepSeconds\x12!\n" +
 	"\fshared_steps\x183 \x01(\bR\vsharedSteps\x12\"\n" +
 	"\n" +
 	"work_share\x184 \x01(\x01H\x01R\tworkShare\x88\x01\x01\x121\n" +
 	"\tstraggler\x185 \x01(\v2\x13.holdfast.StragglerR\tstraggler\x12.\n" +
-	"\bpressure\x186 \x01(\v2\x12.holdfast.PressureR\bpressureB\f\n" +
+	"\bpressure\x186 \x01(\v2\x12.holdfast.PressureR\bpressure\x1a<\n" +
+	"\x0eResourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
 	"_exit_codeB\r\n" +
 	"\v_work_share\"\x87\x01\n" +
@@ -6622,7 +6635,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -6691,6 +6704,7 @@ var file_holdfast_proto_goTypes = []any{
 	nil,                         // 64: holdfast.ImportProfile.SetEnvEntry
 	nil,                         // 65: holdfast.Start.EnvEntry
 	nil,                         // 66: holdfast.PrewarmPlan.EnvEntry
+	nil,                         // 67: holdfast.TaskStatus.ResourcesEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
@@ -6754,31 +6768,32 @@ var file_holdfast_proto_depIdxs = []int32{
 	2,  // 58: holdfast.JobSummary.state:type_name -> holdfast.JobState
 	3,  // 59: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
 	58, // 60: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	57, // 61: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
-	17, // 62: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
-	2,  // 63: holdfast.Notification.state:type_name -> holdfast.JobState
-	6,  // 64: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
-	9,  // 65: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	43, // 66: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	43, // 67: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	47, // 68: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	44, // 69: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	39, // 70: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	41, // 71: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	38, // 72: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	26, // 73: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	49, // 74: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	49, // 75: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	48, // 76: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	45, // 77: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	40, // 78: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	42, // 79: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	24, // 80: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	73, // [73:81] is the sub-list for method output_type
-	65, // [65:73] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	67, // 61: holdfast.TaskStatus.resources:type_name -> holdfast.TaskStatus.ResourcesEntry
+	57, // 62: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
+	17, // 63: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
+	2,  // 64: holdfast.Notification.state:type_name -> holdfast.JobState
+	6,  // 65: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
+	9,  // 66: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	43, // 67: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	43, // 68: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	47, // 69: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	44, // 70: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	39, // 71: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	41, // 72: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	38, // 73: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	26, // 74: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	49, // 75: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	49, // 76: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	48, // 77: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	45, // 78: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	40, // 79: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	42, // 80: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	24, // 81: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	74, // [74:82] is the sub-list for method output_type
+	66, // [66:74] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -6821,7 +6836,7 @@ func file_holdfast_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -1,5 +1,40 @@
 package proto
 
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Others returns what a task of the role gets of resource types other than memory, vcores and
+// GPUs, by their names, with the unit: 1, 100G. It is nil if that is nothing.
+func (r *RoleSpec) Others() map[string]string {
+	var all map[string]string
+	for name, a := range r.GetResources() {
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[name] = fmt.Sprintf("%d%s", a.GetValue(), a.GetUnit())
+	}
+	return all
+}
+
+// OtherResources lists Others for people: 1 example.com/fpga.
+func (r *RoleSpec) OtherResources() []string { return amounts(r.Others()) }
+
+// OtherResources is what the task's container has of resource types other than memory, vcores
+// and GPUs, in a line.
+func (t *TaskStatus) OtherResources() string { return strings.Join(amounts(t.GetResources()), ", ") }
+
+func amounts(all map[string]string) []string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, all[name]+" "+name)
+	}
+	return parts
+}
+
 // HasTraffic reports whether it is known what the task sends and receives, and that is
 // something.
 func (t *TaskStatus) HasTraffic() bool {

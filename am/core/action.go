@@ -137,7 +137,7 @@ const (
 	KindWaiting   = "waiting"
 	KindNote      = "note"
 	KindStalled   = "stalled"
-	KindResumed   = "resumed"   // a stalled job makes steps again
+	KindResumed   = "resumed"   // a stalled job makes steps again, or a straggler keeps up with the others
 	KindResized   = "resized"   // a group has formed with other members than before
 	KindStraggler = "straggler" // a task is slower than the others of its role
 )

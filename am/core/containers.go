@@ -80,6 +80,7 @@ func (j *Job) withdraw(t *task) {
 }
 
 func (j *Job) allocated(e Allocated) {
+	j.noteGiven(e.Node)
 	if s := j.spareByRequest(e.Request); s != nil {
 		s.request, s.container, s.node = "", e.Container, e.Node
 		s.deadline = j.now.Add(j.limits.Attach)

@@ -81,6 +81,9 @@ func (j *Job) considerWork(next *earliest) {
 		}
 	}
 	next.after(j.now, j.noSparesUntil)
+	for node := range j.closing {
+		next.after(j.now, j.forgottenAt(node))
+	}
 	for _, t := range j.busy {
 		next.consider(j.confirmedDeadline(t))
 		for _, until := range t.expiring {
@@ -144,6 +147,7 @@ type busyIn struct {
 
 // expire acts on the deadlines that have passed.
 func (j *Job) expire() {
+	j.forgetClosed()
 	for _, s := range slices.Clone(j.spares) {
 		if j.past(s.deadline) {
 			j.dropSpare(s, true)

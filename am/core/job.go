@@ -330,7 +330,7 @@ func (j *Job) handle(e Event) {
 	case NodeDecommissioning:
 		j.nodeDecommissioning(e)
 	case NodeRecommissioned:
-		j.nodeRecommissioned(e)
+		j.nodeRecommissioned(e.Node, "")
 	case CheckpointSealed:
 		j.fixedWorld, j.justSealed = e.FixedWorld, true
 		j.serviceSaved()

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -71,22 +72,29 @@ func (j *Job) idleFor(t *task) *spare {
 // closing is a node that is taken out of service.
 type closing struct {
 	until  time.Time // zero: not known
+	told   time.Time // when that was said last
 	logged bool      // in the event log
+}
+
+// closesSoon is how long a node may take to close if no time is told.
+const closesSoon = time.Minute
+
+// gone is when nothing may be on the node any longer, as far as is known.
+func (c closing) gone() time.Time {
+	if c.until.IsZero() {
+		return c.told.Add(closesSoon)
+	}
+	return c.until
 }
 
 // nodeDecommissioning begins to move tasks off a node.
 func (j *Job) nodeDecommissioning(e NodeDecommissioning) {
-	c := closing{logged: j.closing[e.Node].logged}
+	c := closing{told: j.now, logged: j.closing[e.Node].logged}
 	if e.Within > 0 {
 		c.until = j.now.Add(e.Within)
 	}
 	defer func() { j.closing[e.Node] = c }()
-	affected := 0
-	for _, t := range j.tasks {
-		if t.loc.node == e.Node && t.loc.container != "" {
-			affected++
-		}
-	}
+	affected := j.tasksOn(e.Node)
 	if c.logged || affected == 0 && !e.HostsAM || j.ending() {
 		return
 	}
@@ -103,17 +111,64 @@ func (j *Job) nodeDecommissioning(e NodeDecommissioning) {
 	j.record(nil, KindNote, "%s is taken out of service%s; %s", e.Node, when, what)
 }
 
-// nodeRecommissioned takes that back.
-func (j *Job) nodeRecommissioned(e NodeRecommissioned) {
-	logged := j.closing[e.Node].logged
-	delete(j.closing, e.Node)
+// tasksOn counts the tasks that have a container on a node.
+func (j *Job) tasksOn(node string) int {
+	n := 0
 	for _, t := range j.tasks {
-		if t.loc.node == e.Node && !t.leavesNow() && !t.loc.leave.whateverNode() {
+		if t.loc.node == node && t.loc.container != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// nodeRecommissioned takes back that a node closes; how says by what that is known.
+func (j *Job) nodeRecommissioned(node, how string) {
+	logged := j.closing[node].logged
+	delete(j.closing, node)
+	for _, t := range j.tasks {
+		if t.loc.node == node && !t.leavesNow() && !t.loc.leave.whateverNode() {
 			j.becomeStaying(t)
 		}
 	}
 	if logged {
-		j.record(nil, KindNote, "%s is in service again", e.Node)
+		j.record(nil, KindNote, "%s is in service again%s", node, how)
+	}
+}
+
+// noteGiven takes in that the cluster has given a container on a node. Not every
+// ResourceManager says that a node is in service again, as that of Hadoop 3.1 does not, and what
+// one said that was lost is not repeated. Only once the node should be empty is a container there
+// a sign of it: before, the scheduler may give the room of one that has just ended (YARN-5128).
+func (j *Job) noteGiven(node string) {
+	if c, is := j.closing[node]; is && j.past(c.gone()) {
+		j.nodeRecommissioned(node, ": YARN gives containers there")
+	}
+}
+
+// forgottenAt is when a node that was to be taken out of service is not avoided any longer, unless
+// more is heard of it: it is gone by then, or in service. Tasks that are there then move all the
+// same; zero: some are.
+func (j *Job) forgottenAt(node string) time.Time {
+	if j.tasksOn(node) > 0 {
+		return time.Time{}
+	}
+	c := j.closing[node]
+	if c.until.IsZero() {
+		return c.told.Add(j.limits.Window)
+	}
+	return c.until.Add(j.limits.Window)
+}
+
+// forgetClosed forgets the nodes for which it is time.
+func (j *Job) forgetClosed() {
+	for _, node := range slices.Sorted(maps.Keys(j.closing)) {
+		if c := j.closing[node]; j.past(j.forgottenAt(node)) {
+			delete(j.closing, node)
+			if c.logged {
+				j.record(nil, KindNote, "%s is not avoided any longer: nothing was heard of it since it was to be taken out of service", node)
+			}
+		}
 	}
 }
 

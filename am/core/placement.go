@@ -76,12 +76,25 @@ func (j *Job) recentTroubles(node string) []trouble {
 // AvoidedNode is a node to which containers are brought only if no other has room.
 type AvoidedNode struct {
 	Node, Why string
-	Until     time.Time // zero: until the cluster says that the node is in service again
+	// Until is when the node is used again at the latest; zero: not before no task is there any
+	// longer. One that is taken out of service is used again as soon as it is known to be back.
+	Until time.Time
 }
 
 // AvoidedNodes returns those that have failed twice lately, and those that are taken out of
 // service, in the order of their names.
 func (j *Job) AvoidedNodes() []AvoidedNode {
+	list := j.avoided()
+	for i, a := range list {
+		if a.Until.IsZero() {
+			list[i].Until = j.forgottenAt(a.Node)
+		}
+	}
+	return list
+}
+
+// avoided returns them without until when those are avoided that are taken out of service.
+func (j *Job) avoided() []AvoidedNode {
 	var list []AvoidedNode
 	for node := range j.nodeTrouble {
 		recent := j.recentTroubles(node)
@@ -100,7 +113,7 @@ func (j *Job) AvoidedNodes() []AvoidedNode {
 // avoid names the nodes to avoid.
 func (j *Job) avoid() []string {
 	var nodes []string
-	for _, a := range j.AvoidedNodes() {
+	for _, a := range j.avoided() {
 		nodes = append(nodes, a.Node)
 	}
 	return nodes

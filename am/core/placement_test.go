@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -85,5 +86,97 @@ func TestNodesAreAvoidedForAWhile(t *testing.T) {
 	p.step(core.Tick{})
 	if l := p.job.AvoidedNodes(); len(l) != 0 {
 		t.Errorf("an hour later: %+v", l)
+	}
+}
+
+// TestANodeThatYARNUsesAgainIsNotLeft: a ResourceManager need not say that a node is in service
+// again. A container that it gives there after the time by which all were to be gone says it.
+func TestANodeThatYARNUsesAgainIsNotLeft(t *testing.T) {
+	p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{})
+	elsewhere := p.node
+	p.node = func(c int) string { return elsewhere(3 * c) } // n0
+	p.step(core.Begin{})
+	p.node = func(int) string { return "n1" }
+	lose := func() {
+		t.Helper()
+		p.step(core.ContainerEnded{Container: p.named("worker-0").Container, Cause: core.CauseKilled, Diagnostics: "killed"})
+	}
+	lose()
+	p.node = func(int) string { return "n2" }
+	p.step(core.NodeDecommissioning{Node: "n1", Within: time.Minute})
+	p.wait(2 * time.Minute)
+	if on := p.named("worker-0").Node; on != "n2" {
+		t.Fatalf("worker-0 is on %s", on)
+	}
+	before := p.containers
+	p.node = func(c int) string {
+		if c > before+10 {
+			t.Fatal("container after container is asked for")
+		}
+		return "n1"
+	}
+	lose()
+	before = p.containers
+	p.wait(2 * time.Minute)
+	if k := p.named("worker-0"); k.Node != "n1" || p.containers != before {
+		t.Errorf("worker-0 is on %s, and %d more containers came", k.Node, p.containers-before)
+	}
+	if l := p.job.AvoidedNodes(); len(l) != 0 {
+		t.Errorf("avoided: %+v", l)
+	}
+}
+
+// TestAContainerOnANodeThatClosesSaysNothing: until the time that was told, a scheduler may give
+// the room of a container there that has just ended (YARN-5128).
+func TestAContainerOnANodeThatClosesSaysNothing(t *testing.T) {
+	p := playWith(t, psAndWorkers(0, 1), 3, 0, core.Limits{})
+	p.node = func(int) string { return "n1" }
+	p.step(core.Begin{})
+	request := ""
+	for _, a := range p.job.Step(p.now, core.NodeDecommissioning{Node: "n1", Within: 10 * time.Minute}) {
+		if ask, is := a.(core.Ask); is {
+			request = ask.Request
+		}
+	}
+	p.mute["Allocated"] = true // the answer to the next ask
+	p.step(core.Allocated{Request: request, Container: "c9", Node: "n1"})
+	if l := p.job.AvoidedNodes(); len(l) != 1 || l[0].Node != "n1" {
+		t.Errorf("avoided: %+v", l)
+	}
+}
+
+// TestANodeThatClosedIsAvoidedForAWhile: where nothing more is heard of a node that was to be
+// taken out of service, it is avoided for as long as a failure counts, and no longer.
+func TestANodeThatClosedIsAvoidedForAWhile(t *testing.T) {
+	for name, within := range map[string]time.Duration{"by a known time": time.Minute, "some time": 0} {
+		t.Run(name, func(t *testing.T) {
+			p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{})
+			p.node = func(c int) string { return fmt.Sprintf("n%d", c) }
+			p.step(core.Begin{})
+			node := p.named("worker-0").Node
+			p.mute["Allocated"] = true
+			p.step(core.NodeDecommissioning{Node: node, Within: within})
+			p.wait(3 * time.Second)
+			if l := p.job.AvoidedNodes(); len(l) != 1 || !l[0].Until.IsZero() {
+				t.Errorf("with a task there: %+v", l)
+			}
+			p.mute["Allocated"] = false
+			for _, c := range p.job.Spares() {
+				t.Errorf("a spare: %+v", c)
+			}
+			p.step(core.ContainerEnded{Container: p.named("worker-0").Container, Cause: core.CauseKilled, Diagnostics: "killed"})
+			until := time.Unix(1000, 0).Add(within + time.Hour)
+			if l := p.job.AvoidedNodes(); len(l) != 1 || l[0].Node != node || !l[0].Until.Equal(until) {
+				t.Errorf("avoided: %+v, want %s until %v", l, node, until)
+			}
+			p.wait(until.Sub(p.now) - time.Second)
+			if l := p.job.AvoidedNodes(); len(l) != 1 {
+				t.Errorf("a second before: %+v", l)
+			}
+			p.wait(time.Second)
+			if l := p.job.AvoidedNodes(); len(l) != 0 {
+				t.Errorf("at %v: %+v", until, l)
+			}
+		})
 	}
 }

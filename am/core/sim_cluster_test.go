@@ -193,6 +193,7 @@ func (s *sim) allocate(a core.Ask) {
 	b := &simBox{id: fmt.Sprintf("c%d", s.boxNo), node: s.someNode(), attempt: -1}
 	s.boxes[b.id] = b
 	s.step(core.Allocated{Request: a.Request, Container: b.id, Node: b.node})
+	s.checkReopened(b)
 	if !b.launched {
 		s.fail("the ask %s was answered by %s, and the job did not want that any longer: it should have taken the ask back", a.Request, b.id)
 	}

@@ -249,9 +249,8 @@ func (s *sim) closeNode(node string) {
 	}
 	if s.r.IntN(3) == 0 {
 		s.after(s.upTo(within), func() {
-			delete(s.closing, node)
 			s.log("%s stays in service", node)
-			s.tellAM(0, core.NodeRecommissioned{Node: node})
+			s.reopen(node)
 		})
 		return
 	}
@@ -266,9 +265,30 @@ func (s *sim) closeNode(node string) {
 				s.end(b, core.CauseNodeLost)
 			}
 		}
-		s.after(s.upTo(time.Minute), func() {
-			delete(s.closing, node)
-			s.tellAM(0, core.NodeRecommissioned{Node: node})
-		})
+		s.after(s.upTo(time.Minute), func() { s.reopen(node) })
 	})
+}
+
+// reopen takes a node into service again. Not every ResourceManager says so: the driver of an
+// application master may find out, or it does not.
+func (s *sim) reopen(node string) {
+	gone := s.closing[node].Add(time.Second) // as the job was told
+	delete(s.closing, node)
+	switch s.seed % 5 {
+	case 1:
+		s.log("%s is in service again, which nobody says", node)
+		s.unsaid[node] = gone
+	case 2:
+		s.tellAM(s.upTo(time.Minute), core.NodeRecommissioned{Node: node})
+	default:
+		s.tellAM(0, core.NodeRecommissioned{Node: node})
+	}
+}
+
+// checkReopened: a node that is in service again, which nobody says, is known to be after a
+// container came there when it should have been gone.
+func (s *sim) checkReopened(b *simBox) {
+	if gone, is := s.unsaid[b.node]; is && s.now.After(gone) && slices.ContainsFunc(s.job.AvoidedNodes(), func(a core.AvoidedNode) bool { return a.Node == b.node && a.Until.IsZero() }) {
+		s.fail("%s is given on %s, and the job takes that node for one that closes", b.id, b.node)
+	}
 }

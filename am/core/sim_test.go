@@ -117,6 +117,7 @@ type sim struct {
 	exports      *simProcess          // works without steps
 	exported     time.Time            // until then
 	closing      map[string]time.Time // nodes out of service, and since or by when
+	unsaid       map[string]time.Time // nodes that are in service again, which was not said, and by when they should have been gone
 }
 
 type simProcess struct {
@@ -326,7 +327,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	start := time.Unix(0, 0)
 	s := &sim{
 		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
-		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{}, groups: map[int][]int32{}, fenced: map[string]bool{},
+		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{}, unsaid: map[string]time.Time{}, groups: map[int][]int32{}, fenced: map[string]bool{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}

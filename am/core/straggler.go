@@ -86,7 +86,7 @@ func (j *Job) judgeSpeed(t *task) {
 		if !s.since.IsZero() && j.now.Sub(s.well) >= limit/2 {
 			s.since = time.Time{}
 			j.endSlow(t)
-			j.record(t, KindStraggler, "it is as fast as the others again: %s", comparison(s.known).Compared())
+			j.record(t, KindResumed, "it is as fast as the others again: %s", comparison(s.known).Compared())
 		}
 	default:
 		s.well = time.Time{}

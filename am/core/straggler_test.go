@@ -19,6 +19,7 @@ type pacer struct {
 	every  map[string]time.Duration // a step, by task; 0: it makes none
 	works  map[string]float64       // share of the time at work, by task
 	shared bool                     // all count the same steps
+	told   int64                    // each of that many steps is told; 0: each
 	counts map[string]pace.Count
 	left   map[string]time.Duration // of the time, since the last step
 	total  int64
@@ -44,7 +45,7 @@ func (p *pacer) run(d time.Duration) {
 			if every := p.every[task]; every > 0 {
 				n := int64((p.left[task] + interval) / every)
 				p.left[task] = (p.left[task] + interval) % every
-				c.Reports, c.Step, p.total = c.Reports+n, c.Step+n, p.total+n
+				c.Reports, c.Step, p.total = c.Reports+n, c.Step+n*max(1, p.told), p.total+n
 				if n > 0 {
 					c.At = p.now.Add(-p.left[task])
 				}
@@ -305,6 +306,29 @@ func TestAStragglerMayBeVerySlow(t *testing.T) {
 	p.run(10 * time.Minute)
 	if p.tells("worker-2") == "" {
 		t.Errorf("it is not named\n%s", p.log.String())
+	}
+}
+
+// TestASlowRankWhoseStepsAreToldSeldom: many programs tell of each tenth or hundredth step, and
+// only one of the ranks does. What counts are the steps that are made.
+func TestASlowRankWhoseStepsAreToldSeldom(t *testing.T) {
+	p := pacing(t, ranks(4), core.Limits{})
+	p.works = map[string]float64{"worker-0": 0.3, "worker-1": 0.35, "worker-2": 0.3, "worker-3": 0.3}
+	p.alike(0, four...)
+	p.every["worker-0"], p.told = 50*time.Second, 10
+	p.run(10 * time.Minute)
+	if strings.Contains(p.log.String(), "Kind:straggler") {
+		t.Errorf("somebody is named\n%s", p.log.String())
+	}
+	p.works["worker-3"], p.every["worker-0"] = 0.97, 100*time.Second
+	p.run(6 * time.Minute)
+	if p.tells("worker-3") == "" {
+		t.Errorf("it is not named\n%s", p.log.String())
+	}
+	for _, other := range four[:3] {
+		if text := p.tells(other); text != "" {
+			t.Errorf("so is another: %s", text)
+		}
 	}
 }
 

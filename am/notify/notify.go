@@ -26,7 +26,8 @@ import (
 const (
 	Failed    = "failed"    // the job has failed
 	Stalled   = "stalled"   // it makes no steps any longer
-	Recovered = "recovered" // a task that was lost runs again, or a stalled job makes steps again
+	Straggler = "straggler" // a task is slower than the others, or does not move for that as was said
+	Recovered = "recovered" // a task runs again, a stalled job makes steps again, or a straggler keeps up
 	Ended     = "ended"     // it has succeeded or was killed
 )
 

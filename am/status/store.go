@@ -315,6 +315,9 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 	}
 	s.Task, s.Role, s.Index, s.State = t.Name, t.Role.Name, int32(t.Index), t.State
 	s.Vcores, s.Gpus, s.MemoryLimitBytes = t.Role.Vcores, t.Role.Gpus, t.MemoryMB<<20
+	if s.Resources == nil {
+		s.Resources = t.Role.Others()
+	}
 	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
 	if t.Parked {

@@ -23,6 +23,7 @@ type configurationView struct {
 	InQueue     string // which need not be the one that the job names
 	Variables   []variable
 	Roles       []roleView
+	Others      bool // a role asks for other resources than memory, cores and GPUs
 }
 
 type variable struct{ Name, Value string }
@@ -51,6 +52,7 @@ func (s *server) configuration(_ *http.Request, status *proto.JobStatus) (string
 		if r.Loss == proto.LossRule_LOSS_RULE_ALL {
 			loss = "all tasks"
 		}
+		v.Others = v.Others || len(r.Resources) > 0
 		v.Roles = append(v.Roles, roleView{r, commandLine(r.Command), loss})
 	}
 	return "configuration", v, nil

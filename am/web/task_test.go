@@ -93,15 +93,19 @@ func TestLogsThatAreLong(t *testing.T) {
 
 // TestConfiguration: secrets are hidden.
 func TestConfiguration(t *testing.T) {
+	licenses := map[string]*proto.Amount{"example.com/fpga": {Value: 1}, "example.com/disk": {Value: 100, Unit: "G"}}
 	spec := &proto.JobSpec{
-		Command:     []string{"python3", "train.py", "--rate", "0.1", "--api-key", "k1", "--db_password=k2", "a b"},
-		Env:         map[string]string{"HF_TOKEN": "k3", "EPOCHS": "12"},
-		Roles:       []*proto.RoleSpec{{Name: "worker", Count: 4, MemoryMb: 2048, Loss: proto.LossRule_LOSS_RULE_ALL, Command: []string{"serve", "--secret", "k4"}}},
+		Command: []string{"python3", "train.py", "--rate", "0.1", "--api-key", "k1", "--db_password=k2", "a b"},
+		Env:     map[string]string{"HF_TOKEN": "k3", "EPOCHS": "12"},
+		Roles: []*proto.RoleSpec{
+			{Name: "ps", Count: 1, MemoryMb: 512},
+			{Name: "worker", Count: 4, MemoryMb: 2048, Loss: proto.LossRule_LOSS_RULE_ALL, Command: []string{"serve", "--secret", "k4"}, Resources: licenses},
+		},
 		Checkpoints: []*proto.CheckpointSpec{{Path: "./logs", Uri: "hdfs:///user/me/logs"}},
 		NotifyUrl:   "https://k5:k6@hooks.example.org/k7?key=k8",
 	}
 	text := get(t, web.Site{Status: fixed{lossyJob()}, Spec: spec}, "/configuration")
-	for _, want := range []string{"python3 train.py --rate 0.1 --api-key (hidden) --db_password=(hidden) &#39;a b&#39;", "<dt>EPOCHS<dd>12", "<dt>HF_TOKEN<dd>(hidden)", "2048 MB", "all tasks", "hdfs:///user/me/logs", "<dt>Notified<dd>https://hooks.example.org/(hidden)"} {
+	for _, want := range []string{"python3 train.py --rate 0.1 --api-key (hidden) --db_password=(hidden) &#39;a b&#39;", "<dt>EPOCHS<dd>12", "<dt>HF_TOKEN<dd>(hidden)", "2048 MB", "<th>Other resources<th>", "<td class=\"n\">0<td><div>100G example.com/disk</div><div>1 example.com/fpga</div><td>all tasks", "<td class=\"n\">0<td><td>it alone", "hdfs:///user/me/logs", "<dt>Notified<dd>https://hooks.example.org/(hidden)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
@@ -110,5 +114,22 @@ func TestConfiguration(t *testing.T) {
 		if strings.Contains(text, secret) {
 			t.Errorf("the secret %s is shown", secret)
 		}
+	}
+	spec.Roles[1].Resources = nil
+	if text := get(t, web.Site{Status: fixed{lossyJob()}, Spec: spec}, "/configuration"); strings.Contains(text, "Other resources") {
+		t.Error("the page has a column of what no role asks for")
+	}
+}
+
+// TestOtherResourcesOfATask: its page says what its container has of them.
+func TestOtherResourcesOfATask(t *testing.T) {
+	status := lossyJob()
+	name := status.Tasks[0].Task
+	if text := get(t, web.Site{Status: fixed{status}}, "/task?task="+name); strings.Contains(text, "Other resources") {
+		t.Error("the page of a task without any says something of other resources")
+	}
+	status.Tasks[0].Resources = map[string]string{"example.com/fpga": "1", "example.com/disk": "100G"}
+	if text := get(t, web.Site{Status: fixed{status}}, "/task?task="+name); !strings.Contains(text, "<dt>Other resources<dd>100G example.com/disk, 1 example.com/fpga") {
+		t.Errorf("the page does not say what the task has:\n%s", text)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+
 	"holdfast/am/core"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
@@ -393,6 +395,26 @@ func TestWaitingIsExplained(t *testing.T) {
 	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalKilled {
 		t.Errorf("final state: %s", r.Final)
 	}
+}
+
+// TestWhatTheSchedulerDoesNotCountIsTold: the CapacityScheduler as it comes counts memory alone.
+func TestWhatTheSchedulerDoesNotCountIsTold(t *testing.T) {
+	t.Parallel()
+	fpga := map[string]*proto.Amount{"example.com/fpga": {Value: 1}}
+	spec, err := protojson.Marshal(&proto.JobSpec{Roles: []*proto.RoleSpec{
+		{Name: "ps", Count: 1, MemoryMb: 256, Vcores: 1}, {Name: "worker", Count: 1, MemoryMb: 256, Vcores: 1, Gpus: 1, Resources: fpga},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.Launch.Environment[envSpec] = string(spec) })
+	h := j.await("a word of what is not counted", func(h report) bool { return h.Noted != "" })
+	for _, want := range []string{"counts memory alone", "without GPUs, example.com/fpga", "DominantResourceCalculator"} {
+		if !strings.Contains(h.Noted, want) {
+			t.Errorf("%q does not say %q", h.Noted, want)
+		}
+	}
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_KILLED})
 }
 
 func TestKillEndsEverything(t *testing.T) {

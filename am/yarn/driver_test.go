@@ -351,6 +351,28 @@ func TestDriverTellsWhatIsAnnounced(t *testing.T) {
 		"PreemptionWarned {Containers:["+a.name+"] Strict:true Within:15s}", "PreemptionWarned {Containers:["+b.name+"] Strict:false Within:15s}")
 }
 
+// TestDriverFindsNodesThatAreInServiceAgain: the list of the cluster's nodes says so, where it
+// was asked for after the node was to be taken out.
+func TestDriverFindsNodesThatAreInServiceAgain(t *testing.T) {
+	d := quietDriver(t)
+	node := func(host, state string, port int32) hadoop.Node {
+		return hadoop.Node{ID: hadoop.NodeID{Host: host, Port: port}, State: state}
+	}
+	before := time.Now()
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Updated: []hadoop.Node{node("n1", "DECOMMISSIONING", 1), node("n2", "DECOMMISSIONING", 1)}}})
+	d.emitted()
+	look := func(at time.Time, list ...hadoop.Node) []string {
+		d.afterInspection(inspection{at: at, view: clusterView{nodes: list}})
+		return d.emitted()
+	}
+	after := func() time.Time { return time.Now().Add(time.Second) }
+	expect(t, look(before, node("n1", "RUNNING", 1), node("n2", "RUNNING", 1)))
+	expect(t, look(after(), node("n1", "DECOMMISSIONED", 1), node("n2", "DECOMMISSIONING", 1), node("n2", "RUNNING", 2), node("n3", "RUNNING", 1)))
+	expect(t, look(after(), node("n1", "DECOMMISSIONED", 1), node("n1", "RUNNING", 2), node("n2", "DECOMMISSIONING", 1)), "NodeRecommissioned {Node:n1}")
+	expect(t, look(after(), node("n1", "RUNNING", 2), node("n2", "RUNNING", 1)), "NodeRecommissioned {Node:n2}")
+	expect(t, look(after(), node("n1", "RUNNING", 2), node("n2", "RUNNING", 1)))
+}
+
 // TestOnlyARestartedRMTakesPreemptionBack: the CapacityScheduler names a container in
 // one answer only, and takes it all the same.
 func TestOnlyARestartedRMTakesPreemptionBack(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/am/core"
 	"holdfast/am/yarn"
@@ -29,6 +30,7 @@ const (
 	envControl = "HOLDFAST_TEST_CONTROL" // where the test listens
 	envCommand = "HOLDFAST_TEST_COMMAND" // what agents' containers run
 	envLiteral = "HOLDFAST_TEST_LITERAL" // echoed to the test
+	envSpec    = "HOLDFAST_TEST_SPEC"    // the job's, as JSON; none if it is not set
 	envLossy   = "HOLDFAST_TEST_LOSSY"   // every other answer to a registration is lost
 )
 
@@ -54,6 +56,7 @@ type report struct {
 	Ended      *core.ContainerEnded
 	Failed     string // container of LaunchFailed
 	Waiting    *core.Waiting
+	Noted      string
 	Broken     string
 }
 
@@ -97,6 +100,8 @@ func runMaster() error {
 					h.Failed, h.Fault = e.Container, e.Why
 				case core.Waiting:
 					h.Waiting = &e
+				case core.Noted:
+					h.Noted = e.Text
 				case core.Broken:
 					h.Broken = e.Why
 				}
@@ -155,11 +160,18 @@ func newDriver() (*yarn.Driver, error) {
 		}
 		cf.Set("yarn.resourcemanager.scheduler.address", address)
 	}
+	var spec *proto.JobSpec
+	if text := os.Getenv(envSpec); text != "" {
+		spec = &proto.JobSpec{}
+		if err := protojson.Unmarshal([]byte(text), spec); err != nil {
+			return nil, err
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	host := os.Getenv("NM_HOST")
 	return yarn.New(ctx, yarn.Config{
-		Conf: cf, Credentials: creds, Job: os.Getenv(proto.EnvJob), JobDirectory: os.Getenv(proto.EnvJobDirectory),
+		Conf: cf, Spec: spec, Credentials: creds, Job: os.Getenv(proto.EnvJob), JobDirectory: os.Getenv(proto.EnvJobDirectory),
 		Master: "127.0.0.1:1", Host: host, Port: 4711, TrackingURL: "http://" + host + ":4712/",
 		Log: logrus.NewEntry(logrus.StandardLogger()), Command: os.Getenv(envCommand),
 		AgentKeys: func(container string) ([]byte, error) { return []byte(container), nil },

@@ -102,6 +102,9 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 	}
 	for _, c := range a.Allocated {
 		h := s.add(c)
+		if _, leaving := s.leaving[c.Node.Host]; leaving {
+			s.givenLeaving = true
+		}
 		ask, wanted := core.Ask{}, false
 		if !c.Opportunistic { // the node may stop such a container at any time, so none is asked for
 			ask, wanted = s.table.allocated(c.Priority, c.Node.Host, h.name)
@@ -259,12 +262,13 @@ func (d *Driver) afterInspection(r inspection) {
 		s.inspectedAt = r.at
 		s.table.roomUnknown()
 		if d.ctx.Err() == nil {
-			d.log.WithError(r.err).Info("cannot inspect the cluster to explain why the job waits")
+			d.log.WithError(r.err).Info("cannot inspect the cluster: why the job waits is not explained, and nodes that are in service again are not found")
 		}
 		return
 	}
 	s.inspectedAt = r.at
 	s.setNodes(r.view.nodes, r.at)
+	d.findReturned(r.view.nodes, r.at)
 	pending := s.table.pending()
 	if len(pending) == 0 || time.Since(s.allocatedAt) < explainAfter || len(s.table.refusedAsks()) > 0 {
 		return // refused asks have been reported already

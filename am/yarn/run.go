@@ -23,6 +23,11 @@ const (
 	// inspectionInterval how often the cluster is inspected while they do.
 	explainAfter       = 1500 * time.Millisecond
 	inspectionInterval = time.Second
+	// returnInterval is how often the nodes that are taken out of service are looked for in
+	// the list of all, which may be large, and returnTime for how long. After that, they are
+	// looked for when a container comes there.
+	returnInterval = 30 * time.Second
+	returnTime     = 2 * time.Hour
 	// avoidTimeout is how long nodes are avoided for asks that are not answered.
 	avoidTimeout = 5 * time.Second
 	// stopTimeout is how long a stopped container may take to end before it is released
@@ -323,13 +328,17 @@ func (d *Driver) heartbeat(now time.Time) hadoop.Heartbeat {
 	return h
 }
 
-// inspect begins an inspection of the cluster if asks wait and it is time for one.
+// inspect begins an inspection of the cluster if it is time for one, because asks wait or nodes
+// are taken out of service.
 func (d *Driver) inspect(now time.Time) {
 	s := d.s
-	if s.inspecting || len(s.table.pending()) == 0 || !s.downSince.IsZero() ||
-		now.Sub(s.inspectedAt) < inspectionInterval || now.Sub(s.allocatedAt) < explainAfter {
+	since := now.Sub(s.inspectedAt)
+	waiting := len(s.table.pending()) > 0 && since >= inspectionInterval && now.Sub(s.allocatedAt) >= explainAfter
+	missing := s.givenLeaving && since >= inspectionInterval || since >= returnInterval && s.leftWithin(now, returnTime)
+	if s.inspecting || !s.downSince.IsZero() || !waiting && !missing {
 		return
 	}
+	s.givenLeaving = false
 	s.inspecting = true
 	queue := d.reg.Queue
 	d.async(func() any {

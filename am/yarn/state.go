@@ -18,16 +18,17 @@ type state struct {
 	packed    map[string]string    // where the containers of roles that are packed were last, by role
 	broken    bool
 
-	allocatedAt        time.Time         // when an ask was last answered, or the first one came
-	asksChangedAt      time.Time         // when an ask last came or was answered
-	suspectedAt        time.Time         // when a container was last suspected to have ended (Driver.Check)
-	heartbeatNow       bool              // the next heartbeat is due at once
-	inspectedAt        time.Time         // when the cluster was last inspected
-	inspecting         bool              // an inspection is under way
-	querying           bool              // a query about the application is under way
-	leaving            map[string]bool   // hosts that were reported as being decommissioned
-	unhealthy          map[string]string // the health reports of unhealthy hosts, by host
-	waitingWhy         string            // of the last core.Waiting
+	allocatedAt        time.Time            // when an ask was last answered, or the first one came
+	asksChangedAt      time.Time            // when an ask last came or was answered
+	suspectedAt        time.Time            // when a container was last suspected to have ended (Driver.Check)
+	heartbeatNow       bool                 // the next heartbeat is due at once
+	inspectedAt        time.Time            // when the cluster was last inspected
+	inspecting         bool                 // an inspection is under way
+	givenLeaving       bool                 // a container has come on a node that is taken out of service
+	querying           bool                 // a query about the application is under way
+	leaving            map[string]time.Time // hosts that were reported as being decommissioned, and when
+	unhealthy          map[string]string    // the health reports of unhealthy hosts, by host
+	waitingWhy         string               // of the last core.Waiting
 	headroom           hadoop.Resource
 	hasRoom            bool
 	downSince          time.Time // since when the RM does not answer; zero: it does
@@ -57,7 +58,7 @@ type held struct {
 }
 
 func newState() *state {
-	s := &state{table: newTable(), held: map[string]*held{}, packed: map[string]string{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]bool{}, unhealthy: map[string]string{}}
+	s := &state{table: newTable(), held: map[string]*held{}, packed: map[string]string{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]time.Time{}, unhealthy: map[string]string{}}
 	s.table.hostOf = func(container string) string {
 		if h := s.held[container]; h != nil {
 			return h.container.Node.Host
@@ -153,6 +154,17 @@ func (s *state) tell(a core.Ask, now time.Time) {
 	}
 	s.asksChangedAt = now
 	s.table.add(a)
+}
+
+// leftWithin reports whether a node has been reported as being decommissioned, for less than
+// some time, and is not known to be back.
+func (s *state) leftWithin(now time.Time, limit time.Duration) bool {
+	for _, at := range s.leaving {
+		if now.Sub(at) < limit {
+			return true
+		}
+	}
+	return false
 }
 
 // launchedByNode returns the containers in which something runs.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -20,14 +21,41 @@ func (d *Driver) updateNodes(list []hadoop.Node) {
 		} else {
 			delete(d.s.unhealthy, n.ID.Host)
 		}
-		switch host := n.ID.Host; {
-		case n.Leaving() && !d.s.leaving[host]:
-			d.s.leaving[host] = true
+		host := n.ID.Host
+		switch _, leaving := d.s.leaving[host]; {
+		case n.Leaving() && !leaving:
+			d.s.leaving[host] = time.Now()
 			d.events.Put(core.NodeDecommissioning{Node: host, Within: n.Timeout, HostsAM: host == d.cfg.Host})
-		case n.Running() && d.s.leaving[host]:
-			delete(d.s.leaving, host)
-			d.events.Put(core.NodeRecommissioned{Node: host})
+		case n.Running() && leaving:
+			d.returned(host)
 		}
+	}
+}
+
+// returned reports that a node is in service again.
+func (d *Driver) returned(host string) {
+	delete(d.s.leaving, host)
+	d.events.Put(core.NodeRecommissioned{Node: host})
+}
+
+// findReturned looks in the list of the cluster's nodes, as asked for at a time, for nodes that
+// are in service again, which answers to heartbeats need not say (AllocateResponseProto,
+// updated_nodes): the ResourceManager of Hadoop 3.1 never does, and one that is restarted forgets
+// what it was about to say.
+func (d *Driver) findReturned(list []hadoop.Node, at time.Time) {
+	back := map[string]bool{}
+	for _, n := range list {
+		if since, leaving := d.s.leaving[n.ID.Host]; leaving && at.After(since) && n.Running() {
+			back[n.ID.Host] = true
+		}
+	}
+	for _, n := range list { // of two NodeManagers on one host
+		if n.Leaving() {
+			delete(back, n.ID.Host)
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(back)) {
+		d.returned(host)
 	}
 }
 

@@ -44,7 +44,11 @@ func WriteTask(w io.Writer, s *proto.JobStatus, t *proto.TaskStatus, width int) 
 	line("node", t.Node)
 	line("container", t.Container)
 	line("process", pid(t.Pid))
-	line("memory", memory(t.RssBytes))
+	line("memory", memoryOf(t))
+	line("cores", cpu(t))
+	line("GPUs", number(int64(t.Gpus)))
+	line("GPU use", gpus(t))
+	line("resources", t.OtherResources())
 	if t.Port != 0 {
 		line("address", fmt.Sprintf("%s:%d for its peers, really %s", t.Task, t.Port, dash(t.RealAddress)))
 	}

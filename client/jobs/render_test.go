@@ -155,6 +155,29 @@ func TestStatusTellsTheGenerations(t *testing.T) {
 	}
 }
 
+// TestDescribeTellsWhatATaskHas: and how much of it is used.
+func TestDescribeTellsWhatATaskHas(t *testing.T) {
+	k := &proto.TaskStatus{
+		Task: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, RssBytes: 1 << 30, MemoryLimitBytes: 4 << 30, CpuCores: 1.5, Vcores: 2,
+		Gpus: 2, GpuPercent: 87.4, GpuMemoryBytes: 60 << 30, GpuMemoryLimitBytes: 160 << 30,
+		Resources: map[string]string{"example.com/fpga": "1", "example.com/disk": "100G"},
+	}
+	s := &proto.JobStatus{Id: "application_1_0001", Tasks: []*proto.TaskStatus{k}}
+	var b strings.Builder
+	if err := WriteTask(&b, s, k, 80); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"memory         1.0/4.0 GiB", "cores          1.5/2", "GPUs           2", "GPU use        87% 60/160 GiB", "resources      100G example.com/disk, 1 example.com/fpga"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("describe does not say %q:\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	if err := WriteTask(&b, s, &proto.TaskStatus{Task: "ps-0"}, 80); err != nil || strings.Contains(b.String(), "GPU") || strings.Contains(b.String(), "resources") {
+		t.Errorf("%v: a task that has nothing is said to have something:\n%s", err, b.String())
+	}
+}
+
 // TestStatusTellsTheAvoidedNodes: which, why and until when, and none whose time is over.
 func TestStatusTellsTheAvoidedNodes(t *testing.T) {
 	later, before := time.Now().Add(time.Hour), time.Now().Add(-time.Minute)

@@ -226,8 +226,8 @@ var jobOptions = []option[Draft]{
 		doc:  "where the ResourceManager's link to the job leads when it has ended: to the page URL/ID, as `https://host/jobs/application_1_0001`, of a server that shows ended jobs. Default: the ResourceManager's own page of the application, which has the reason",
 		kind: func(d *Draft) kind { return webAddress(&d.Job.HistoryUrl) },
 	}, {
-		name: "notify", group: groupCluster, help: "where to post that the job failed, stalled, recovered, ended",
-		doc:  "where the application master posts that the job has failed, stalled, recovered or ended: [below](#notifications). `http://` or `https://`. A URL that holds a token belongs into the YAML file, since others see command lines",
+		name: "notify", group: groupCluster, help: "where to post that the job failed, stalled, has a straggler, recovered, ended",
+		doc:  "where the application master posts that the job has failed, stalled, recovered or ended, or has a straggler: [below](#notifications). `http://` or `https://`. A URL that holds a token belongs into the YAML file, since others see command lines",
 		kind: func(d *Draft) kind { return webhook(&d.Job.NotifyUrl) },
 	},
 }

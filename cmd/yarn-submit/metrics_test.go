@@ -76,7 +76,7 @@ func TestTheDashboardIsAboutWhatAJobHas(t *testing.T) {
 		t.Fatalf("the dashboard names only %v", wanted)
 	}
 	p := newPlace(t)
-	id := p.detached("--worker", "1", "--checkpoint", "./out=ck", "--", "sh", "-c", `python3 -c '
+	id := p.detached("--worker", "1", "--straggler-time", "10s", "--checkpoint", "./out=ck", "--", "sh", "-c", `python3 -c '
 import socket, time
 listener = socket.create_server(("127.0.0.1", 0))
 a = socket.create_connection(listener.getsockname())

@@ -4,7 +4,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -58,6 +60,38 @@ func (r *receiver) until(t *testing.T, what string, ok func([]*proto.Notificatio
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("waited for %s, and posted were %v", what, got)
+		}
+	}
+}
+
+// TestStragglersAreNotified: that a task is slower than the others, and with what, that it cannot
+// move on this machine, and that it keeps up again.
+func TestStragglersAreNotified(t *testing.T) {
+	release := make(chan struct{})
+	close(release)
+	r, p := newReceiver(t, release), newPlace(t)
+	slow := filepath.Join(p.dir, "slow")
+	write(t, slow, "")
+	id := p.detached("--worker", "3", "--straggler-time", "10s", "--straggler-moves", "1", "--notify", r.url(), "--",
+		"sh", "-c", `i=0; while :; do i=$((i+1)); echo "step $i"; sleep 0.1; [ {index} = 1 ] && [ -e "$0" ] && sleep 1.5; done`, slow)
+	posted := func(event, text string) func([]*proto.Notification) bool {
+		return func(got []*proto.Notification) bool {
+			return slices.ContainsFunc(got, func(n *proto.Notification) bool {
+				return n.Event == event && n.Task == "worker-1" && n.Id == id && n.State == proto.JobState_JOB_STATE_RUNNING && strings.Contains(n.Text, text)
+			})
+		}
+	}
+	r.until(t, "the straggler to be named", posted("straggler", "it is slower than the others of the role worker"))
+	r.until(t, "a word that it does not move", posted("straggler", "it stays there"))
+	if err := os.Remove(slow); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "it to keep up", posted("recovered", "it is as fast as the others again"))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.got {
+		if n.Task != "worker-1" {
+			t.Errorf("posted was %v", n)
 		}
 	}
 }

@@ -53,8 +53,9 @@ type Traits struct {
 	Steady bool
 	// FixedWorld: as many ranks are needed to go on from a checkpoint as have saved it.
 	FixedWorld bool
-	// PartlySummed: not all of its files have checksums of their own.
-	PartlySummed bool
+	// Summed is, for a person, which of its files have checksums of their own: NotSummed if
+	// none has, empty if all have.
+	Summed string
 	// Spare is the suffix of files that no restore needs; empty if there are none.
 	Spare string
 	// RepairsPointer: where its pointer does not name what can be restored, it is changed
@@ -66,6 +67,9 @@ type Traits struct {
 	// AloneInStepDir: a directory that is named after a step may hold one of a series.
 	AloneInStepDir bool
 }
+
+// NotSummed is Traits.Summed of a format without checksums.
+const NotSummed = "none"
 
 // Owner is the checkpoint that a file is a part of.
 type Owner struct {

@@ -46,6 +46,9 @@ func fixtures(t *testing.T) (dir string, s store.Store, list []format.Checkpoint
 			}
 		}
 	}
+	if err := os.CopyFS(filepath.Join(dir, "orbax/10"), os.DirFS("../testdata/orbax-10")); err != nil {
+		t.Fatal(err)
+	}
 	now := time.Now()
 	if err := os.Chtimes(filepath.Join(dir, "deepspeed/latest"), now, now); err != nil { // it is written last
 		t.Fatal(err)
@@ -97,7 +100,7 @@ func TestTensorsAreReadInPieces(t *testing.T) {
 			}
 		}
 	}
-	if kinds[formats.TensorFlow] == 0 || kinds[formats.Torch] == 0 || kinds[formats.Distributed] == 0 || kinds[formats.Safetensors] == 0 || kinds[formats.HuggingFace] == 0 || kinds[formats.DeepSpeed] == 0 || kinds[formats.MXNet] == 0 || kinds[formats.Keras] == 0 {
+	if kinds[formats.TensorFlow] == 0 || kinds[formats.Torch] == 0 || kinds[formats.Distributed] == 0 || kinds[formats.Safetensors] == 0 || kinds[formats.HuggingFace] == 0 || kinds[formats.DeepSpeed] == 0 || kinds[formats.MXNet] == 0 || kinds[formats.Keras] == 0 || kinds[formats.Orbax] == 0 {
 		t.Errorf("tensors were read of %v", kinds)
 	}
 	slices.Sort(held)

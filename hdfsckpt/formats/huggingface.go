@@ -37,7 +37,7 @@ func (huggingFace) Traits() format.Traits {
 		Kind: HuggingFace, FoundBy: []format.Kind{Torch, Safetensors},
 		Last:         []string{trainerState, "rng_state_*.pth"}, // other ranks may come after the first
 		CompleteWhen: "the directory checkpoint-N has trainer_state.json and its files of weights, with their lengths",
-		MayGrow:      true, PartlySummed: true,
+		MayGrow:      true, Summed: "those of torch.save",
 	}
 }
 

@@ -27,7 +27,7 @@ func (keras) Traits() format.Traits {
 	return format.Traits{
 		Kind: Keras, Last: []string{"*.keras", "*.h5"},
 		CompleteWhen: "the archive's directory can be read; HDF5 has the length that its beginning says",
-		MayGrow:      true, AloneInStepDir: true, Steady: true, PartlySummed: true,
+		MayGrow:      true, AloneInStepDir: true, Steady: true, Summed: "members of archives",
 	}
 }
 

@@ -63,11 +63,11 @@ func (keras) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, 
 	return all, nil
 }
 
-// readable returns what open does: EINVAL if elements of a dataset like this are not read.
+// readable returns what open does: ENOTSUP if elements of a dataset like this are not read.
 func readable(d *hdf5.Dataset, open func() (io.Reader, error)) (io.Reader, error) {
 	r, err := open()
 	if hdf5.IsUnsupported(err) {
-		err = fmt.Errorf("%w: %w", err, syscall.EINVAL)
+		err = fmt.Errorf("%w: %w", err, syscall.ENOTSUP)
 	}
 	return r, err
 }

@@ -55,7 +55,7 @@ func (mxNet) Traits() format.Traits {
 	return format.Traits{
 		Kind: MXNet, Last: []string{"*" + mxnetSuffix, "*" + mxnetStatesSuffix},
 		CompleteWhen: "the file ends behind the names of its arrays, which are written last",
-		MayGrow:      true, AloneInStepDir: true, Steady: true, PartlySummed: true,
+		MayGrow:      true, AloneInStepDir: true, Steady: true, Summed: format.NotSummed,
 	}
 }
 

@@ -22,7 +22,7 @@ const Orbax format.Kind = "orbax"
 
 type orbax struct{}
 
-var _ format.Format = orbax{}
+var _ format.Contents = orbax{}
 
 const (
 	// orbaxMetadata is there from the beginning of a save; its end is entered before the
@@ -36,7 +36,8 @@ const (
 func (orbax) Traits() format.Traits {
 	return format.Traits{
 		Kind: Orbax, Last: []string{orbaxMetadata, orbaxCommit},
-		CompleteWhen: "the directory has its name, and " + orbaxMetadata + " says when it was committed",
+		CompleteWhen: "the directory has its name, and " + orbaxMetadata + " says when it was committed; and of arrays in stores of keys all files are there that these name, with their lengths",
+		Summed:       "the indexes of stores",
 	}
 }
 
@@ -97,9 +98,12 @@ func checkOrbax(ctx context.Context, s store.Store, c *format.Checkpoint) error 
 	case !committed:
 		c.Why = orbaxMetadata + " does not say that it was committed"
 	default:
-		c.State, c.Why = format.Complete, ""
+		c.State = format.Complete
+		if c.Why, err = newOrbaxFiles(ctx, s, c).lacking(); c.Why != "" {
+			c.State, c.Certain = format.Torn, c.Step != format.NoStep
+		}
 	}
-	return nil
+	return err
 }
 
 // holds reports whether a file is in the checkpoint's directory.

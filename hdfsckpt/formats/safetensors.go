@@ -33,7 +33,7 @@ func (safeTensors) Traits() format.Traits {
 		Kind:         Safetensors,
 		Last:         []string{"*" + safetensorsSuffix, "*" + safetensorsIndex},
 		CompleteWhen: "the file has the length that its header says; with an index, all files that it names have",
-		MayGrow:      true, AloneInStepDir: true, PartlySummed: true,
+		MayGrow:      true, AloneInStepDir: true, Summed: format.NotSummed,
 	}
 }
 

@@ -48,13 +48,14 @@ func (p Problem) String() string {
 
 // VerifiedBy says what Verify compares a checkpoint with.
 func VerifiedBy(c *format.Checkpoint) string {
+	summed := c.Traits().Summed
 	switch {
 	case c.Manifest != nil:
 		return "its manifest"
-	case c.Contents() == nil:
+	case c.Contents() == nil || summed == format.NotSummed:
 		return "their lengths; it is not sealed, and has no checksums"
-	case c.Traits().PartlySummed:
-		return "their lengths, and with their checksums where files have them (those of torch.save and archives of Keras); it is not sealed"
+	case summed != "":
+		return "their lengths, and " + summed + " with their checksums; it is not sealed, and its other files have no checksums"
 	}
 	return "the checksums that it has in itself"
 }

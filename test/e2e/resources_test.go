@@ -114,6 +114,15 @@ func TestOtherResources(t *testing.T) {
 	rm, err := yarn.NewClient(cf, yarn.Options{})
 	must(t, err)
 	defer rm.Close()
+	if r := task(s, "worker-0").Resources; len(r) != 2 || r[fpga] != "1" || r[disk] != "2G" { // as the cluster counts it
+		t.Errorf("worker-0 is said to have %v", r)
+	}
+	if out, errs, code := w.call(t.Context(), "", "describe", j.id, "worker-0"); code != 0 || !strings.Contains(out, "2G "+disk+", 1 "+fpga) {
+		t.Errorf("describe ended with %d and does not say what worker-0 has:\n%s%s", code, out, errs)
+	}
+	if strings.Contains(eventLog(s), "counts memory alone") {
+		t.Errorf("the scheduler counts all, and the job says otherwise:\n%s", eventLog(s))
+	}
 	report, err := rm.Report(t.Context(), id)
 	must(t, err)
 	if used := report.Used.Others; used[fpga].Value != 5 || used[disk] != (yarn.Amount{Value: 10, Unit: "G"}) {

@@ -13,7 +13,6 @@ import (
 
 	"holdfast/proto"
 	"holdfast/test/testcluster"
-	"holdfast/test/testcluster/dist"
 )
 
 // What the tests of this file share: a cluster with two ResourceManagers that
@@ -253,12 +252,6 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	must(t, c.Exclude())
 	_, err = c.Hadoop(ctx, "rmadmin", "-refreshNodes")
 	must(t, err)
-	if strings.HasPrefix(dist.Version(), "3.1.") { // it does not tell applications of that
-		if _, errs, code := w.call(ctx, "", "kill", j.id); code != 0 {
-			t.Errorf("kill ended with %d: %s", code, errs)
-		}
-		return
-	}
 	j.until(long, "a word of the node's return", func(s *proto.JobStatus) bool {
 		if d := c.NodeManager(leaving); !d.Running() { // the RM had shut it down before
 			must(t, d.Restart(ctx))

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -145,6 +146,72 @@ func TestARankThatOthersWaitFor(t *testing.T) {
 		if k.Attempt != 0 {
 			t.Errorf("%s runs attempt %d", k.Task, k.Attempt)
 		}
+	}
+	j.kill()
+}
+
+// TestLongASlowRankIsMoved: of ranks that make their steps together, the one that computes for
+// longer where it is is moved, once: all go on from the last complete checkpoint, none waits for
+// it any longer, and a rank that is slow where it has come to stays there.
+func TestLongASlowRankIsMoved(t *testing.T) {
+	plain.enter(t)
+	python, err := pyenv.Torch(t.Context())
+	must(t, err)
+	var files []string
+	for _, name := range []string{"../../examples/pytorch-ddp/train.py", "testdata/straggler/train_slowly.py"} {
+		file, err := filepath.Abs(name)
+		must(t, err)
+		files = append(files, file)
+	}
+	c := hadoop(t)
+	slow := filepath.Join(t.TempDir(), "slow")
+	must(t, os.WriteFile(slow, nil, 0o644))
+	store := c.HDFS() + "/tests/" + t.Name()
+	j := where{c}.start(t, "", "--framework", "pytorch", "--worker", "3", "--worker-memory", "512m", "--straggler-time", stragglerTime.String(), "--straggler-moves", "1",
+		"--checkpoint", "./train_logs="+store, "--files", strings.Join(files, ","), "--",
+		python, "train_slowly.py", slow, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.05")
+	j.store = store
+	defer j.explain()
+	j.untilCheckpoint(long, 10)
+	quick := j.until(long, "the speed", func(s *proto.JobStatus) bool { return running(s) && s.StepsPerSecond > 0 })
+	makeSlow := func(container string) time.Time {
+		must(t, os.WriteFile(slow, []byte(container), 0o644))
+		return time.Now()
+	}
+	from := makeSlow(task(quick, "worker-1").Container)
+	s := j.namedSince(from, "worker-1")
+	if k := task(s, "worker-1"); k.Straggler != nil && k.Straggler.By != "work" {
+		t.Errorf("it is shown as %s", protojson.Format(k))
+	}
+	if !strings.Contains(named(s, "worker-1").Text, "it moves to another node") {
+		t.Errorf("it is named without a move: %s", named(s, "worker-1").Text)
+	}
+	s = j.until(long, "steps of all after the move", func(s *proto.JobStatus) bool {
+		return running(s) && len(s.Incidents) == 1 && s.Incidents[0].ResumedStep > 0
+	})
+	i := s.Incidents[0]
+	t.Logf("moved from %s to %s %s after it became slow: at step %d, the checkpoint of step %d complete, on with step %d after %d ms",
+		i.Node, task(s, "worker-1").Node, time.Since(from).Round(time.Second), i.Step, i.CompleteStep, i.ResumedStep, i.ProgressAfterMs)
+	if i.Task != "worker-1" || i.Cause != "slower than the others" || i.Node == task(s, "worker-1").Node || i.CompleteStep == 0 || i.LostSteps > 10 {
+		t.Errorf("the incident is %s", protojson.Format(i))
+	}
+	for _, k := range s.Tasks {
+		if world, step := j.began(s, k.Task); k.Attempt != 1 || k.Failures != 0 || world != 3 || step < i.CompleteStep {
+			t.Errorf("%s runs attempt %d with %d failures as one of %d from step %d", k.Task, k.Attempt, k.Failures, world, step)
+		}
+	}
+	s = j.until(long, "it to wait for the others again", func(s *proto.JobStatus) bool {
+		k := task(s, "worker-1")
+		return k.WorkShare != nil && *k.WorkShare < 0.6
+	})
+	t.Logf("before, %.2f steps a second were made, and %.2f after; it is at work for %.0f%% of the time", quick.StepsPerSecond, s.StepsPerSecond, 100**task(s, "worker-1").WorkShare)
+
+	makeSlow(task(s, "worker-1").Container)
+	j.until(long, "a word that it stays", func(s *proto.JobStatus) bool {
+		return strings.Contains(eventLog(s), "for that, and stays where it is")
+	})
+	if s := j.status(); s.Generation != 1 || len(s.Incidents) != 1 {
+		t.Errorf("it has moved again:\n%s", eventLog(s))
 	}
 	j.kill()
 }

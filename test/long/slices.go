@@ -47,7 +47,7 @@ var allSlices = []slice{
 		{"test/e2e", []string{"TestLongTensorFlowAtProtections"}},
 	}},
 	{name: "yarn", tests: []tests{
-		{"test/e2e", []string{"TestLongElasticParameterServers", "TestLongElasticRanksWaitBelowTheMinimum", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave", "TestLongPackedAndApartByTheFairScheduler", "TestLongQueueMappings", "TestLongLimitsOfOtherResources"}},
+		{"test/e2e", []string{"TestLongASlowRankIsMoved", "TestLongElasticParameterServers", "TestLongElasticRanksWaitBelowTheMinimum", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave", "TestLongPackedAndApartByTheFairScheduler", "TestLongQueueMappings", "TestLongLimitsOfOtherResources"}},
 		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
 	}},
 	{name: "rules-bytes", tests: []tests{

@@ -488,4 +488,25 @@ var byteRules = []rule{
 		new:     `false && got != c.f.CRC32 {`,
 		pkg:     "hdfsckpt", test: "TestKerasIsVerified",
 	},
+	{
+		promise: "a checkpoint of Orbax without a data file that its index names is not complete",
+		file:    "hdfsckpt/formats/orbax_contents.go",
+		old:     `return look.Lacking(need, have), nil`,
+		new:     `return "", nil`,
+		pkg:     "hdfsckpt", test: "TestRealOrbax",
+	},
+	{
+		promise: "an index of OCDBT cannot claim any amount of memory",
+		file:    "hdfsckpt/ocdbt/frame.go",
+		old:     `b.spent > mostExpanded*b.read+freeExpanded`,
+		new:     `false`,
+		pkg:     "hdfsckpt/ocdbt", test: "TestCraftedStores",
+	},
+	{
+		promise: "an index of OCDBT that names a node twice ends in an error",
+		file:    "hdfsckpt/ocdbt/tree.go",
+		old:     `	if w.seen[at] {`,
+		new:     `	if false {`,
+		pkg:     "hdfsckpt/ocdbt", test: "TestCraftedStores",
+	},
 }

@@ -346,6 +346,35 @@ var clusterRules = []rule{
 		pkg:     "internal/hadoop/yarn", test: "TestWaiting",
 	},
 	{
+		promise: "a node that is back in service is found in the list of nodes, unless that is older than the word that it closes",
+		file:    "am/yarn/updates.go",
+		old:     `leaving && at.After(since) && n.Running()`,
+		new:     `leaving && !since.IsZero() && n.Running()`,
+		pkg:     "am/yarn", test: "TestDriverFindsNodesThatAreInServiceAgain",
+	},
+	{
+		promise: "a node on which YARN gives containers after it should have been gone is used",
+		file:    "am/core/containers.go",
+		old: `	j.noteGiven(e.Node)
+`,
+		new: ``,
+		pkg: "am/core", test: "TestANodeThatYARNUsesAgainIsNotLeft",
+	},
+	{
+		promise: "a container on a node that closes is no sign that it is back before it should have been gone",
+		file:    "am/core/moving.go",
+		old:     `is && j.past(c.gone())`,
+		new:     `is && !c.gone().IsZero()`,
+		pkg:     "am/core", test: "TestAContainerOnANodeThatClosesSaysNothing",
+	},
+	{
+		promise: "a server is notified of stragglers",
+		file:    "am/notifications.go",
+		old:     `		event = notify.Straggler`,
+		new:     `		event = ""`,
+		pkg:     "cmd/yarn-submit", test: "TestStragglersAreNotified",
+	},
+	{
 		promise: "a server that is notified and hangs does not keep the application master from ending",
 		file:    "am/run.go",
 		old:     `m.notifier.Wait(time.Until(notified))`,

@@ -248,6 +248,15 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestWhoIsNoStraggler/ranks-that-wait-for-their-data",
 	},
 	{
+		promise: "a slow rank is named by the steps that are made, however seldom one is told",
+		file:    "am/core/pace/speed.go",
+		old: `		made = span.steps
+`,
+		new: `		made = span.reports
+`,
+		pkg: "am/core", test: "TestASlowRankWhoseStepsAreToldSeldom",
+	},
+	{
 		promise: "a straggler is moved no more often than the job says, whichever application master counts",
 		file:    "am/core/journal.go",
 		old:     `Moves: t.history.moves,`,

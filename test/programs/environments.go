@@ -15,9 +15,6 @@ var (
 	tf211   = pyenv.Environment{Python: "3.10", Requirements: []string{"tensorflow-cpu==2.11.1", "numpy==1.24.4"}}
 	tf23    = pyenv.Environment{Python: "3.8", Requirements: []string{"tensorflow-cpu==2.3.4", "protobuf==3.20.3"}}
 	tf115   = pyenv.Environment{Python: "3.7", Requirements: []string{"tensorflow-cpu==1.15.0", "protobuf==3.20.3"}}
-
-	jaxNewest = pyenv.Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "orbax-checkpoint==0.12.8", "numpy==2.4.6"}}
-	jaxOlder  = pyenv.Environment{Requirements: []string{"jax==0.8.1", "jaxlib==0.8.1", "orbax-checkpoint==0.11.30", "numpy==2.3.5"}}
 )
 
 // MakeEnvironments makes the Python environments that the programs of some families or names

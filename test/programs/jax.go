@@ -2,11 +2,13 @@ package programs
 
 import (
 	"context"
+
+	"holdfast/test/pyenv"
 )
 
 var jaxPrograms = []Program{
-	orbax("jax-orbax", jaxNewest.Make),
-	orbax("jax-orbax-0.8", jaxOlder.Make),
+	orbax("jax-orbax", pyenv.Orbax.Make),
+	orbax("jax-orbax-0.8", pyenv.OlderOrbax.Make),
 }
 
 // orbax is data-parallel training, with some JAX.

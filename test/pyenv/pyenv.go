@@ -52,6 +52,12 @@ var jax = Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "n
 // JAX returns a Python interpreter that has JAX.
 func JAX(ctx context.Context) (python string, err error) { return jax.Make(ctx) }
 
+// Orbax has JAX and Orbax, OlderOrbax those of a year before.
+var (
+	Orbax      = Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "orbax-checkpoint==0.12.8", "numpy==2.4.6"}}
+	OlderOrbax = Environment{Requirements: []string{"jax==0.8.1", "jaxlib==0.8.1", "orbax-checkpoint==0.11.30", "numpy==2.3.5"}}
+)
+
 var boosting = Environment{Requirements: []string{"xgboost-cpu==3.2.0", "lightgbm==4.7.0", "numpy==2.4.6", "scipy==1.17.1"}}
 
 // Boosting returns a Python interpreter that has XGBoost and LightGBM.

@@ -26,9 +26,9 @@ const (
 	CountsWithin = 4
 	// countsKept bounds the Counts of an attempt, and with them how seldom steps may be.
 	countsKept = 2*CountsWithin + 1
-	// leastReports is how many steps a task must report to be compared with, and leastLooks
-	// how often it must be looked at: fewer may be slow or fast by accident. Where reports are
-	// counted, manyReports are better.
+	// leastReports is how many steps a task must report to be compared with, or ranks must
+	// make, and leastLooks how often it must be looked at: fewer may be slow or fast by
+	// accident. Where reports are counted, manyReports are better.
 	leastReports = 4
 	manyReports  = 20
 	leastLooks   = 16
@@ -78,6 +78,15 @@ func (s span) reports() int64 {
 		return 0
 	}
 	return s.to.reports - s.from.reports
+}
+
+// steps is how many steps were made, by their numbers, as far as reports tell of it; 0 also
+// before the first report.
+func (s span) steps() int64 {
+	if n := s.reports(); n > 0 {
+		return max(n, s.to.step-s.from.step)
+	}
+	return 0
 }
 
 // perReport is the time from one report to the next; 0: not known.
@@ -159,11 +168,11 @@ func (r Role) Compare(tasks []*Counts) []Speed {
 func (r Role) spans(tasks []*Counts) (spans []span, n int) {
 	spans = make([]span, len(tasks))
 	for i := CountsWithin / 2; i < countsKept; i++ {
-		longer, reports := spansOver(tasks, i)
-		if reports >= leastReports {
+		longer, made := r.spansOver(tasks, i)
+		if made >= leastReports {
 			spans, n = longer, i
 		}
-		if reports >= manyReports || n > 0 && !r.Shared {
+		if made >= manyReports || n > 0 && !r.Shared {
 			break
 		}
 	}
@@ -171,25 +180,30 @@ func (r Role) spans(tasks []*Counts) (spans []span, n int) {
 }
 
 // spansOver returns what was counted in the last n intervals, and how many steps the median of
-// the tasks has reported; 0 if none was made in the last half of it.
-func spansOver(tasks []*Counts, n int) ([]span, int64) {
+// the tasks has reported, or, of ranks, of which each step takes all equally long, has made; 0
+// if none was made in the last half of it.
+func (r Role) spansOver(tasks []*Counts, n int) ([]span, int64) {
 	spans, late := make([]span, len(tasks)), false
-	var reports []int64
+	made := span.reports
+	if r.Waits {
+		made = span.steps
+	}
+	var counts []int64
 	for i, c := range tasks {
 		if c == nil {
 			continue
 		}
 		spans[i] = c.over(n)
-		if k := spans[i].reports(); k > 0 {
-			reports = append(reports, k)
+		if k := made(spans[i]); k > 0 {
+			counts = append(counts, k)
 			late = late || c.over((n+1)/2).reports() > 0
 		}
 	}
-	if len(reports) == 0 || !late {
+	if len(counts) == 0 || !late {
 		return spans, 0
 	}
-	slices.Sort(reports)
-	return spans, reports[len(reports)/2]
+	slices.Sort(counts)
+	return spans, counts[len(counts)/2]
 }
 
 // compareSteps compares tasks by their steps. With a number that all count together, each

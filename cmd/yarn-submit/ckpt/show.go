@@ -2,6 +2,7 @@ package ckpt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -68,15 +69,19 @@ func runShow(cmd *cobra.Command, o *showOptions, ref, which string) error {
 		if err := inspect.Locate(cmd.Context(), d.Store, shown.Files); err != nil {
 			return err
 		}
+		var unseen error
 		if c.Contents() != nil {
-			if shown.Tensors, err = shownTensors(cmd.Context(), d.Store, c, o.filter); err != nil && c.Whole() {
-				return err
+			if shown.Tensors, err = shownTensors(cmd.Context(), d.Store, c, o.filter); c.Whole() {
+				unseen = err // what is not whole says itself why
 			}
 		}
-		if o.JSON() {
-			return cli.WriteJSON(cmd.OutOrStdout(), shown)
+		switch {
+		case !o.JSON():
+			return errors.Join(writeCheckpoint(cmd.OutOrStdout(), shown), unseen)
+		case unseen != nil:
+			return unseen
 		}
-		return writeCheckpoint(cmd.OutOrStdout(), shown)
+		return cli.WriteJSON(cmd.OutOrStdout(), shown)
 	})
 }
 
