@@ -174,6 +174,11 @@ func (m *Master) SetTrackingURL(url string) {
 	m.status.Update(func(s *proto.JobStatus) { s.TrackingUrl = url })
 }
 
+// SetQueue sets the queue that the job is in. It may be called from any goroutine.
+func (m *Master) SetQueue(queue string) {
+	m.status.Update(func(s *proto.JobStatus) { s.Queue = queue })
+}
+
 // NewTokens sends a credentials file to all agents, whose tokens replace those that they
 // have. It may be called from any goroutine.
 func (m *Master) NewTokens(credentials []byte) {

@@ -4400,6 +4400,7 @@ type JobStatus struct {
 	// Those that have worked, of tasks that restart together, the oldest first; at most 100.
 	Generations   []*Generation  `protobuf:"bytes,25,rep,name=generations,proto3" json:"generations,omitempty"`
 	AvoidedNodes  []*AvoidedNode `protobuf:"bytes,26,rep,name=avoided_nodes,json=avoidedNodes,proto3" json:"avoided_nodes,omitempty"` // by name
+	Queue         string         `protobuf:"bytes,28,opt,name=queue,proto3" json:"queue,omitempty"`                                   // that YARN has put the job into; empty for a local job, and if not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4614,6 +4615,13 @@ func (x *JobStatus) GetAvoidedNodes() []*AvoidedNode {
 		return x.AvoidedNodes
 	}
 	return nil
+}
+
+func (x *JobStatus) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
 }
 
 // AvoidedNode is a node to which containers are brought only if no other has room.
@@ -6384,7 +6392,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
 	"\fKillResponse\x12\"\n" +
-	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xe6\a\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xfc\a\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -6416,7 +6424,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vtotal_steps\x18\x18 \x01(\x03R\n" +
 	"totalSteps\x126\n" +
 	"\vgenerations\x18\x19 \x03(\v2\x14.holdfast.GenerationR\vgenerations\x12:\n" +
-	"\ravoided_nodes\x18\x1a \x03(\v2\x15.holdfast.AvoidedNodeR\favoidedNodes\"W\n" +
+	"\ravoided_nodes\x18\x1a \x03(\v2\x15.holdfast.AvoidedNodeR\favoidedNodes\x12\x14\n" +
+	"\x05queue\x18\x1c \x01(\tR\x05queue\"W\n" +
 	"\vAvoidedNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\"\n" +

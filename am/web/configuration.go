@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"regexp"
@@ -19,6 +20,7 @@ const hidden = "(hidden)"
 type configurationView struct {
 	*proto.JobSpec
 	CommandLine string
+	InQueue     string // which need not be the one that the job names
 	Variables   []variable
 	Roles       []roleView
 	Others      bool // a role asks for other resources than memory, cores and GPUs
@@ -33,11 +35,11 @@ type roleView struct {
 }
 
 // configuration shows what the job was started with.
-func (s *server) configuration(*http.Request, *proto.JobStatus) (string, any, error) {
+func (s *server) configuration(_ *http.Request, status *proto.JobStatus) (string, any, error) {
 	if s.Spec == nil {
 		return "", nil, errNotFound
 	}
-	v := &configurationView{JobSpec: s.Spec, CommandLine: commandLine(s.Spec.Command)}
+	v := &configurationView{JobSpec: s.Spec, CommandLine: commandLine(s.Spec.Command), InQueue: cmp.Or(status.GetQueue(), s.Spec.Queue)}
 	for _, name := range slices.Sorted(maps.Keys(s.Spec.Env)) {
 		value := s.Spec.Env[name]
 		if secretName.MatchString(name) {

@@ -67,6 +67,7 @@ type Driver struct {
 	client   *hadoop.Client // nil if the RM does not accept this process as a client
 	agent    hadoop.Launch  // without what differs between containers: see launchOf
 	reg      hadoop.Registered
+	queue    string             // at the first registration
 	previous []hadoop.Container // from the first registration
 	attempt  int32              // of the application
 	expiry   time.Duration      // after which the RM starts another master if this one sends no heartbeat
@@ -155,6 +156,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, regErr
 	}
 	d.registered(reg)
+	d.queue = reg.Queue
 	d.learnQueue(ctx, reg.Queue)
 	d.previous = reg.Previous
 	for _, c := range reg.Previous {
@@ -295,6 +297,9 @@ func (d *Driver) Events() *mailbox.Mailbox[core.Event] { return d.events }
 
 // Superseded implements am.Driver.
 func (d *Driver) Superseded() <-chan error { return d.superseded }
+
+// Queue returns the queue that the job is in.
+func (d *Driver) Queue() string { return d.queue }
 
 // PreviousContainers implements am.Driver. The RM lists at registration the containers of
 // earlier attempts that still run (RegisterApplicationMasterResponseProto,

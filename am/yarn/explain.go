@@ -19,7 +19,8 @@ type clusterView struct {
 	avoided  map[string]bool
 	place    placement
 	occupied func(a core.Ask, host string) bool // table.occupied; nil: no role is spread
-	held     int64                              // MB of the job's containers
+	held     hadoop.Resource                    // by the job's containers
+	counted  bool                               // all resources are counted, and not memory alone
 }
 
 // explain describes for a person why asks are not answered; empty if none is pending.
@@ -39,7 +40,7 @@ func explain(pending []core.Ask, v clusterView) string {
 	})
 	need := v.held
 	for _, p := range pending {
-		need += p.MemoryMB
+		need = need.Plus(resourceOf(p))
 	}
 	return fmt.Sprintf("waiting for %s: %s", countByRole(pending), why(a, need, v))
 }
@@ -68,8 +69,8 @@ func countByRole(pending []core.Ask) string {
 	return strings.Join(parts, ", ")
 }
 
-// why describes what is missing for one ask of a job that needs a total of need MB.
-func why(a core.Ask, need int64, v clusterView) string {
+// why describes what is missing for one ask of a job that needs so much in all.
+func why(a core.Ask, need hadoop.Resource, v clusterView) string {
 	r, label := resourceOf(a), v.place.label(a.Role)
 	of := v.place.words(label)
 	var running, able []hadoop.Node
@@ -100,10 +101,8 @@ func why(a core.Ask, need int64, v clusterView) string {
 	if v.hasQueue && !v.queue.Running {
 		return fmt.Sprintf("the queue %q is stopped", v.queue.Name)
 	}
-	if v.hasRoom && !headroomFits(r, v.headroom) {
-		return fmt.Sprintf("the queue %s is full%s: it leaves this job %s%s, and %s asks for %s; %s",
-			queueName(v), queueUse(v, label), availableMB(v.headroom), inPartition(of), a.Role, r,
-			until("others in the queue end", need, queueMaxMB(v, label), "the queue may ever have: ask for less, or name another queue with --queue"))
+	if name := v.limited(r, label); name != "" {
+		return v.limits(name, a, label, need)
 	}
 	closed := ""
 	if v.occupied != nil && len(able) > 0 {
@@ -120,13 +119,16 @@ func why(a core.Ask, need int64, v clusterView) string {
 	}
 	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free()) > 0 })
 	if !free {
-		event := until("other containers end", need, v.mostMB(able), "the nodes that could serve it have together: ask for less, or have nodes added")
+		event := func(name string) string {
+			most, known := v.mostOf(able, name)
+			return until("other containers end", name, need, most, known, "the nodes that could serve it have together: ask for less, or have nodes added")
+		}
 		if name, most := scarce(r, able, hadoop.Node.Free); name != "" {
-			return fmt.Sprintf("no node%s has %s of %s free now for %s%s; the most is %s; %s", of, r.Others[name], name, a.Role, closed, most, event)
+			return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s; %s", of, hadoop.Say(name, r.Of(name)), a.Role, closed, most, event(name))
 		}
 		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
 		return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s on %s; %s",
-			of, r, a.Role, closed, availableMB(most.Free()), most.ID.Host, event)
+			of, r, a.Role, closed, left(hadoop.MemoryType, most.Free()), most.ID.Host, event(hadoop.MemoryType))
 	}
 	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
 		return "nodes where tasks of this job failed are avoided for the moment"
@@ -139,7 +141,7 @@ func tooLarge(a core.Ask, r hadoop.Resource, running []hadoop.Node, of string) s
 	if r.GPUs > 0 && !slices.ContainsFunc(running, func(n hadoop.Node) bool { return n.Capability.GPUs >= r.GPUs }) {
 		return fmt.Sprintf("no node%s has %d GPUs, which %s asks for", of, r.GPUs, a.Role)
 	}
-	if name, _ := scarce(r, running, func(n hadoop.Node) hadoop.Resource { return n.Capability }); name != "" {
+	if name, _ := scarce(r, running, hadoop.Node.All); name != "" {
 		return fmt.Sprintf("no node%s has %s of %s, which %s asks for", of, r.Others[name], name, a.Role)
 	}
 	most := slices.MaxFunc(running, func(a, b hadoop.Node) int { return int(a.Capability.MemoryMB - b.Capability.MemoryMB) })
@@ -157,73 +159,134 @@ func scarce(r hadoop.Resource, nodes []hadoop.Node, of func(hadoop.Node) hadoop.
 	return name, most.Others[name]
 }
 
-// headroomFits compares the memory only: with the scheduler's default resource calculator,
-// the vcores of the headroom mean nothing.
-func headroomFits(r, headroom hadoop.Resource) bool { return r.MemoryMB <= headroom.MemoryMB }
-
-func availableMB(r hadoop.Resource) string {
-	if r.MemoryMB <= 0 {
-		return "nothing"
-	}
-	return hadoop.Megabytes(r.MemoryMB)
-}
-
-func queueName(v clusterView) string { return fmt.Sprintf("%q", v.queue.Name) }
-
-// queueUse describes how much of its limit a queue uses. What it uses of one partition
-// is not known.
-func queueUse(v clusterView, label string) string {
-	most := queueMaxMB(v, label)
-	if most == 0 {
+// limited returns the first resource type of which the limits of queue and user leave less
+// than r; empty: there is none. A scheduler that counts memory alone tells nothing of others.
+// That a queue may have no more since the nodes have no more is not its limit.
+func (v clusterView) limited(r hadoop.Resource, label string) string {
+	if !v.hasRoom {
 		return ""
 	}
-	if v.place.partition(label) != "" {
-		return fmt.Sprintf(" (it may have %s of these nodes at most)", hadoop.Megabytes(most))
+	for _, name := range r.Types() {
+		if name != hadoop.MemoryType && !v.counted {
+			continue
+		}
+		if r.Of(name).Compare(v.headroom.Of(name)) > 0 && (name == hadoop.MemoryType || !v.exhausted(r, label, name)) {
+			return name
+		}
 	}
-	return fmt.Sprintf(" (%s of at most %s in use)", hadoop.Megabytes(v.queue.Allocated), hadoop.Megabytes(most))
+	return ""
 }
 
-// queueMaxMB returns the memory of a partition that the queue may use, in MB; 0: it is not
-// known.
-func queueMaxMB(v clusterView, label string) int64 {
-	if !v.hasQueue || v.place.several() {
-		return 0
+// exhausted reports whether it is the nodes of a partition that have less of a resource type
+// left than r, and the queue may have all that they have.
+func (v clusterView) exhausted(r hadoop.Resource, label, name string) bool {
+	all := total(v.in(v.place.partition(label)), name, hadoop.Node.All)
+	most, known := v.queueMost(label, name)
+	return known && most.Compare(all) >= 0 && r.Of(name).Compare(all.Minus(v.usedOf(label, name))) > 0
+}
+
+// limits describes that the limits of the queue, or of its user, leave too little of a
+// resource type for an ask.
+func (v clusterView) limits(name string, a core.Ask, label string, need hadoop.Resource) string {
+	r := resourceOf(a)
+	leaves := fmt.Sprintf("it leaves this job %s%s, and %s asks for %s", left(name, v.headroom), inPartition(v.place.words(label)), a.Role, r)
+	most, known := v.queueMost(label, name)
+	if used := v.usedOf(label, name); known && r.Of(name).Compare(most.Minus(used)) <= 0 {
+		return fmt.Sprintf("the queue %q may have more, and its user may not (user-limit-factor, minimum-user-limit-percent): %s; %s",
+			v.queue.Name, leaves, until("other jobs of "+v.user()+" in the queue end", name, need, most, known, queueMay))
 	}
-	share, label := v.queue.AbsoluteMax, v.place.partition(label)
+	use := ""
+	switch {
+	case !known:
+	case name == hadoop.MemoryType && v.place.partition(label) == "":
+		use = fmt.Sprintf(" (%s of at most %s in use)", hadoop.Megabytes(v.queue.Allocated), hadoop.Say(name, most))
+	case v.place.partition(label) == "":
+		use = fmt.Sprintf(" (it may have %s at most)", hadoop.Say(name, most))
+	default: // what it uses of one partition is not known
+		use = fmt.Sprintf(" (it may have %s of these nodes at most)", hadoop.Say(name, most))
+	}
+	return fmt.Sprintf("the queue %q is full%s: %s; %s", v.queue.Name, use, leaves, until("others in the queue end", name, need, most, known, queueMay))
+}
+
+const queueMay = "the queue may ever have: ask for less, or name another queue with --queue"
+
+func (v clusterView) user() string {
+	if u := v.place.spec.GetUser(); u != "" {
+		return u
+	}
+	return "the user"
+}
+
+// left describes how much there is of a resource type.
+func left(name string, r hadoop.Resource) string {
+	a := r.Of(name)
+	if a.Value <= 0 && name == hadoop.MemoryType {
+		return "nothing"
+	}
+	a.Value = max(a.Value, 0) // a queue may have more than its limit for a while
+	return hadoop.Say(name, a)
+}
+
+// queueMost returns how much of a resource type of a partition the queue may ever have, if that
+// is known.
+func (v clusterView) queueMost(label, name string) (hadoop.Amount, bool) {
+	if !v.hasQueue || v.place.several() {
+		return hadoop.Amount{}, false
+	}
+	label = v.place.partition(label)
+	if most, ok := v.queue.Most[label]; ok {
+		return most.Of(name), true
+	}
+	share := v.queue.AbsoluteMax
 	if label != "" {
 		share = v.queue.LabelMax[label]
 	}
-	return int64(share * float64(runningMB(slices.DeleteFunc(slices.Clone(v.nodes), func(n hadoop.Node) bool { return n.Label != label }))))
+	all := total(v.in(label), name, hadoop.Node.All)
+	all.Value = int64(share * float64(all.Value))
+	return all, all.Value > 0
+}
+
+// usedOf returns how much of a resource type of a partition is in use at most: by all queues.
+func (v clusterView) usedOf(label, name string) hadoop.Amount {
+	label = v.place.partition(label)
+	used := total(v.in(label), name, func(n hadoop.Node) hadoop.Resource { return n.Used })
+	if name == hadoop.MemoryType && label == "" {
+		used.Value = max(used.Value, v.queue.Allocated) // the nodes may tell later
+	}
+	return used
+}
+
+// in returns the nodes of a partition.
+func (v clusterView) in(label string) []hadoop.Node {
+	return slices.DeleteFunc(slices.Clone(v.nodes), func(n hadoop.Node) bool { return n.Label != label })
 }
 
 // inPartition is what words returns where no node is spoken of.
 func inPartition(of string) string { return strings.Replace(of, " with", " of the nodes with", 1) }
 
-// mostMB returns the memory of the nodes that may serve the job, in MB; 0 where some of it
-// is to be on others.
-func (v clusterView) mostMB(able []hadoop.Node) int64 {
-	if v.place.several() {
-		return 0
-	}
-	return runningMB(able)
+// mostOf returns how much of a resource type nodes that may serve the job have; it is not known
+// where some of the job is to be on others.
+func (v clusterView) mostOf(able []hadoop.Node, name string) (hadoop.Amount, bool) {
+	return total(able, name, hadoop.Node.All), !v.place.several()
 }
 
-// runningMB returns the memory of the running nodes, in MB.
-func runningMB(nodes []hadoop.Node) int64 {
-	var all int64
+// total returns how much of a resource type the running nodes have together, of what counts of
+// a node.
+func total(nodes []hadoop.Node, name string, of func(hadoop.Node) hadoop.Resource) hadoop.Amount {
+	var all hadoop.Resource
 	for _, n := range nodes {
 		if n.Running() {
-			all += n.Capability.MemoryMB
+			all = all.Plus(of(n))
 		}
 	}
-	return all
+	return all.Of(name)
 }
 
 // until describes when a job continues: after an event, or not at all where it needs more
-// than most MB, which is 0 where it is not known.
-func until(event string, need, most int64, what string) string {
-	if most == 0 || need <= most {
+// of a resource type than most, if that is known.
+func until(event, name string, need hadoop.Resource, most hadoop.Amount, known bool, what string) string {
+	if !known || need.Of(name).Compare(most) <= 0 {
 		return "it goes on when " + event
 	}
-	return fmt.Sprintf("the job needs %s in all, more than the %s that %s", hadoop.Megabytes(need), hadoop.Megabytes(most), what)
+	return fmt.Sprintf("the job needs %s in all, more than the %s that %s", hadoop.Say(name, need.Of(name)), hadoop.Say(name, most), what)
 }

@@ -64,6 +64,11 @@ func withLicenses(n hadoop.Node, total, used int64) hadoop.Node {
 	return n
 }
 
+// licenses is room for what has no more than so many licenses.
+func licenses(n int64) hadoop.Resource {
+	return hadoop.Resource{MemoryMB: 8192, VCores: 8, Others: map[string]hadoop.Amount{"license": {Value: n}}}
+}
+
 func TestExplain(t *testing.T) {
 	big := hadoop.Resource{MemoryMB: 1 << 20, VCores: 100}
 	lost := node(1, 8192, 0)
@@ -80,7 +85,7 @@ func TestExplain(t *testing.T) {
 		{"queue full", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: hadoop.Resource{MemoryMB: 512},
 			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, AbsoluteMax: 0.25, Allocated: 1536}},
 			[]string{`"small" is full`, "1.5 GB of at most 2 GB", "512 MB", "ps asks for 1 GB"}},
-		{"more than the queue may have", asks("ps", 0, 2, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, held: 1024,
+		{"more than the queue may have", asks("ps", 0, 2, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, held: hadoop.Resource{MemoryMB: 1024},
 			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, AbsoluteMax: 0.25, Allocated: 1536}},
 			[]string{`"small" is full`, "needs 3 GB in all, more than the 2 GB that the queue may ever have", "--queue"}},
 		{"more than the nodes have", asks("ps", 0, 3, 4096), clusterView{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 2048, 0)}, hasRoom: true, headroom: big},
@@ -90,6 +95,23 @@ func TestExplain(t *testing.T) {
 		{"GPUs", []core.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}}, []string{"no node has 2 GPUs", "worker"}},
 		{"another resource", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0), withLicenses(node(2, 8192, 0), 1, 0)}}, []string{"no node has 2 of license", "worker"}},
 		{"another resource that is in use", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0), withLicenses(node(2, 8192, 0), 4, 3)}}, []string{"no node has 2 of license free now", "the most is 1", "other containers end"}},
+		{"another resource of which the nodes have too little for all", []core.Ask{licensed, licensed, licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(1, 8192, 0), 4, 3)}, held: hadoop.Resource{Others: map[string]hadoop.Amount{"license": {Value: 1}}}},
+			[]string{"no node has 2 of license free now", "needs 7 of license in all, more than the 4 of license that the nodes"}},
+		{"another resource of the queue's", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 5)}, hasRoom: true, counted: true, headroom: licenses(1),
+			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, Most: map[string]hadoop.Resource{"": licenses(6)}}},
+			[]string{`"small" is full (it may have 6 of license at most): it leaves this job 1 of license, and worker asks for 1 GB, 1 vcore, 2 license; it goes on when others in the queue end`}},
+		{"another resource of which the queue has too little", []core.Ask{licensed, licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 0)}, hasRoom: true, counted: true, headroom: licenses(0),
+			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, AbsoluteMax: 0.2}},
+			[]string{`"small" is full (it may have 1 of license at most)`, "needs 4 of license in all, more than the 1 of license that the queue may ever have"}},
+		{"another resource of the user's", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 4)}, hasRoom: true, counted: true, headroom: licenses(1),
+			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, Most: map[string]hadoop.Resource{"": licenses(6)}}},
+			[]string{`the queue "small" may have more, and its user may not`, "it leaves this job 1 of license", "it goes on when other jobs of the user in the queue end"}},
+		{"another resource of which the nodes have none left, and the queue may have all", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 7)}, hasRoom: true, counted: true, headroom: licenses(-1),
+			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, Most: map[string]hadoop.Resource{"": licenses(8)}}},
+			[]string{"no node has 2 of license free now for worker; the most is 1"}},
+		{"vcores of the queue's", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, counted: true, headroom: hadoop.Resource{MemoryMB: 8192}},
+			[]string{"is full: it leaves this job 0 vcores, and ps asks for 1 GB, 1 vcore"}},
+		{"vcores that are not counted", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: hadoop.Resource{MemoryMB: 8192}}, []string{"there is room"}},
 		{"nothing known", asks("ps", 0, 1, 1024), clusterView{}, []string{"the ResourceManager has not given them yet"}},
 		{"room", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
 		{"queue stopped", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasQueue: true, queue: hadoop.Queue{Name: "q"}}, []string{`"q" is stopped`}},

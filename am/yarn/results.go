@@ -274,9 +274,9 @@ func (d *Driver) afterInspection(r inspection) {
 		return // refused asks have been reported already
 	}
 	r.view.headroom, r.view.hasRoom, r.view.avoided, r.view.place = s.headroom, s.hasRoom, s.table.avoided, s.table.place
-	r.view.occupied = s.table.occupied
+	r.view.occupied, r.view.counted = s.table.occupied, d.reg.AllCounted
 	for _, h := range s.held {
-		r.view.held += h.container.Resource.MemoryMB
+		r.view.held = r.view.held.Plus(h.container.Resource)
 	}
 	if r.view.queue.Name == "" {
 		r.view.queue.Name = d.reg.Queue

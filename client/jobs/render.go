@@ -33,6 +33,9 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	if s.Why != "" {
 		fmt.Fprintf(b, "  %s\n", indent(terminal.Clean(s.Why), "  "))
 	}
+	if s.Queue != "" {
+		fmt.Fprintf(b, "  queue: %s\n", terminal.Clean(s.Queue))
+	}
 	if s.TrackingUrl != "" && !s.State.Done() {
 		fmt.Fprintf(b, "  page: %s\n", s.TrackingUrl)
 	}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,7 +132,7 @@ func reconcileYARN(s *proto.JobStatus, r *yarn.Report, id string, age time.Durat
 		}
 		return
 	}
-	s.Id = id
+	s.Id, s.Queue = id, cmp.Or(s.Queue, r.Queue)
 	if s.Name == "" {
 		s.Name, s.User = r.Name, r.User
 	}

@@ -41,7 +41,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return text(&d.Job.Name, "NAME") },
 	}, {
 		name: "queue", group: groupCluster, help: "YARN's queue (default \"default\")",
-		doc:  "YARN's queue. Default: `default`",
+		doc:  "YARN's queue; its rules may put the job into [another](clusters.md#queues). Default: `default`",
 		kind: func(d *Draft) kind { return text(&d.Job.Queue, "QUEUE") },
 	}, {
 		name: "node-label", group: groupCluster, clusterOnly: true, help: "the nodes' label (YARN's partition) for all containers",

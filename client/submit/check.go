@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -25,13 +26,21 @@ import (
 // queueError is cluster.YARNError for a submission to a queue.
 func queueError(c *cluster.Cluster, queue string, err error) error {
 	if yarn.IsNotAllowed(err) {
+		queue = cmp.Or(queue, "default")
+		// "User U does not have permission to submit A to queue Q" (RMAppManager) tells the queue
+		// into which the job was put.
+		if m := refusedBy.FindStringSubmatch(err.Error()); m != nil && !yarn.SameQueue(m[1], queue) {
+			queue = m[1]
+		}
 		return client.WithExitCode(client.ExitDenied, fmt.Errorf("the queue %q is not for %s: name another with --queue, or have %[2]s added to its acl_submit_applications (%[3]w)",
-			cmp.Or(queue, "default"), c.User, err))
+			queue, c.User, err))
 	}
 	return cluster.YARNError(err)
 }
 
-// Check runs those checks of ToYARN that create nothing on the cluster: the queue, the
+var refusedBy = regexp.MustCompile(`to queue ([^\s:,;]+)`)
+
+// Check runs those checks of ToYARN that create nothing on HDFS: the queue, the
 // resources of the roles, and that checkpoint directories are reachable and are not
 // files.
 func Check(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) error {
@@ -91,30 +100,71 @@ func checkReachable(ctx context.Context, c *cluster.Cluster, uri string) error {
 
 // NewApplication checks that the queue accepts the job and that each role fits a node, and
 // returns a new application id. It converts the roles' amounts of resources into the units in
-// which the cluster counts them.
+// which the cluster counts them. Where only the queue that the job names speaks against it,
+// YARN is asked whether it puts the job into another.
 func NewApplication(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) (yarn.ApplicationID, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	var id yarn.ApplicationID
 	var maximum yarn.Resource
 	var p places
+	named := cmp.Or(spec.Queue, "default")
 	g, asking := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { id, maximum, err = c.RM.NewApplication(asking); return cluster.YARNError(err) })
-	g.Go(func() error { return usage(c.RM.CheckQueue(asking, spec.Queue)) })
-	g.Go(func() (err error) { p, err = lookUpPlaces(asking, c.RM, spec); return cluster.YARNError(err) })
+	g.Go(func() (err error) { p, err = lookUpPlaces(asking, c.RM, spec, named); return cluster.YARNError(err) })
 	if err := g.Wait(); err != nil {
 		return id, err
 	}
-	for _, check := range []func(*proto.JobSpec) error{p.resolveResources, p.checkLabels, p.checkNodes} {
-		if err := check(spec); err != nil {
-			return id, usage(err)
-		}
-	}
-	checks := checksOf(spec)
-	if err := checks.each(func(d []yarn.Demand) error { return yarn.CheckDemands(maximum, d) }); err != nil {
+	if err := p.resolveResources(spec); err != nil {
 		return id, usage(err)
 	}
-	return id, usage(checks.each(p.fit))
+	if err := checksOf(spec).each(func(d []yarn.Demand) error { return yarn.CheckDemands(maximum, d) }); err != nil {
+		return id, usage(err)
+	}
+	err := p.judge(spec)
+	if err == nil || p.ofAnyQueue().judge(spec) != nil {
+		return id, usage(err)
+	}
+	queue, refused := c.RM.QueueFor(ctx, spec.Queue, spec.Name)
+	if yarn.IsNotAllowed(refused) {
+		return id, queueError(c, spec.Queue, refused)
+	}
+	if refused != nil || yarn.SameQueue(queue, named) {
+		return id, usage(err)
+	}
+	return id, judgePlaced(ctx, c, spec, queue)
+}
+
+// judgePlaced checks the job with the queue into which YARN puts it, which is not the one that
+// it names.
+func judgePlaced(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, queue string) error {
+	p, err := lookUpPlaces(ctx, c.RM, spec, queue)
+	if err != nil {
+		return cluster.YARNError(err)
+	}
+	if err := p.judge(spec); err != nil {
+		return usage(fmt.Errorf("YARN puts the job into the queue %q, whatever it names: %w", queue, err))
+	}
+	return nil
+}
+
+// checkPlaced looks into which queue YARN has put a job that it has accepted, and checks the
+// job with that where it is another than the job names.
+func checkPlaced(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, id yarn.ApplicationID, notify Notify) error {
+	r, err := c.RM.Report(ctx, id)
+	if err != nil {
+		return cluster.YARNError(err)
+	}
+	if spec.Reservation != "" || yarn.SameQueue(r.Queue, cmp.Or(spec.Queue, "default")) {
+		return nil
+	}
+	if err := judgePlaced(ctx, c, spec, r.Queue); err != nil {
+		return err
+	}
+	if spec.Queue != "" {
+		notify(fmt.Sprintf("YARN has put the job into the queue %q, and not into %q, by its own rules (queue mappings)", r.Queue, spec.Queue))
+	}
+	return nil
 }
 
 // usage gives the usage exit code to errors about what the user asked for.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/client"
+	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -22,11 +23,12 @@ type places struct {
 	types      []yarn.ResourceType // unknown where no role asks for one
 	queue      yarn.Queue
 	hasQueue   bool     // else nothing is known of the queue
+	refused    error    // why the queue takes no jobs
 	avoid      []string // hosts
 }
 
-// lookUpPlaces asks the ResourceManager.
-func lookUpPlaces(ctx context.Context, rm *yarn.Client, spec *proto.JobSpec) (places, error) {
+// lookUpPlaces asks the ResourceManager. The job is to be in the queue.
+func lookUpPlaces(ctx context.Context, rm *yarn.Client, spec *proto.JobSpec, queue string) (places, error) {
 	p := places{avoid: spec.AvoidNodes}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { p.nodes, err = rm.Nodes(ctx); return err })
@@ -35,11 +37,33 @@ func lookUpPlaces(ctx context.Context, rm *yarn.Client, spec *proto.JobSpec) (pl
 		g.Go(func() (err error) { p.types, err = rm.ResourceTypes(ctx); return err })
 	}
 	g.Go(func() error {
-		q, err := rm.Queue(ctx, cmp.Or(spec.Queue, "default"))
-		p.queue, p.hasQueue = q, err == nil // NewApplication checks the queue itself
+		q, err := rm.Queue(ctx, queue)
+		p.queue, p.hasQueue = q, err == nil
+		if p.refused = rm.CheckQueue(ctx, queue); rpc.RemoteClass(p.refused) != "" {
+			return p.refused
+		}
 		return nil
 	})
 	return p, g.Wait()
+}
+
+// ofAnyQueue returns the places without what is known of the queue.
+func (p places) ofAnyQueue() places {
+	p.queue, p.hasQueue, p.refused = yarn.Queue{}, false, nil
+	return p
+}
+
+// judge returns an error if the queue or the nodes do not take the job.
+func (p places) judge(spec *proto.JobSpec) error {
+	if p.refused != nil {
+		return p.refused
+	}
+	for _, check := range []func(*proto.JobSpec) error{p.checkLabels, p.checkNodes} {
+		if err := check(spec); err != nil {
+			return err
+		}
+	}
+	return checksOf(spec).each(p.fit)
 }
 
 // spareLabel returns the node label of spare containers: that of all roles.
@@ -166,12 +190,14 @@ func (p places) usable() string {
 	return "it may use " + strings.Join(list, ", ")
 }
 
-// takes reports whether a node takes containers that ask for a label.
+// takes reports whether a node takes containers that ask for a label. Without one, what
+// nothing is known of may have any for a default.
 func (p places) takes(n yarn.Node, label string) bool {
-	if label == "" && p.hasQueue {
+	fits := label == "" && !p.hasQueue
+	if label == "" {
 		label = p.queue.DefaultLabel
 	}
-	return yarn.Takes(p.partitions, n.Label, label) && !slices.Contains(p.avoid, n.ID.Host)
+	return (fits || yarn.Takes(p.partitions, n.Label, label)) && !slices.Contains(p.avoid, n.ID.Host)
 }
 
 // fit returns an error if a role fits no running node of its partition. Without any running

@@ -171,6 +171,10 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	if err != nil {
 		return nil, err
 	}
+	if err = checkPlaced(submitting, c, spec, id, notify); err != nil {
+		Abandon(ctx, c, id)
+		return nil, err
+	}
 	job.SetStarted(set.Client, nil)
 	return job, nil
 }

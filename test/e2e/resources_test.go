@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,10 +32,21 @@ var countedUp = sync.OnceValues(func() (*testcluster.Cluster, error) {
 		"yarn.resource-types." + disk + ".units":      "G",
 		"yarn.nodemanager.resource-type." + fpga:      "2",
 		"yarn.nodemanager.resource-type." + disk:      "100G",
+
+		"yarn.scheduler.capacity.root.queues":                    "default,small,half,share",
+		"yarn.scheduler.capacity.root.default.capacity":          "20",
+		"yarn.scheduler.capacity.root.default.user-limit-factor": "5",
+		"yarn.scheduler.capacity.root.half.capacity":             "30",
+		"yarn.scheduler.capacity.root.half.maximum-capacity":     "50",
+		"yarn.scheduler.capacity.root.half.user-limit-factor":    "2",
+		"yarn.scheduler.capacity.root.share.capacity":            "40",
 	}})
 	stopAtEnd(c)
 	return c, err
 })
+
+// Of the queues beside default and small, half may have half of the cluster, and share all of it;
+// but a user may have no more of share than its own share.
 
 const fpga, disk = "example.com/fpga", "example.com/disk"
 
@@ -134,4 +146,45 @@ func TestOtherResources(t *testing.T) {
 	if want := "resource types: memory and vcores, and example.com/disk on 3 nodes (--ROLE-resource example.com/disk=N), example.com/fpga on 3 nodes"; !strings.Contains(out, want) {
 		t.Errorf("doctor does not say %q:\n%s%s", want, out, errs)
 	}
+}
+
+// TestLongLimitsOfOtherResources: a job that waits for a resource type of the cluster's own since
+// its queue, or its user, may have no more of that is told so, with how much there is.
+func TestLongLimitsOfOtherResources(t *testing.T) {
+	daemons.enter(t)
+	w := counted(t)
+	ask := func(queue string, workers string) *job {
+		t.Helper()
+		return w.sleepers(t, "--queue", queue, "--worker", workers, "--worker-memory", "256m", "--worker-resource", fpga+"=1", "--worker-min", "1")
+	}
+	waits := func(j *job, want ...string) {
+		t.Helper()
+		s := j.until(long, fmt.Sprintf("what it waits for to be told by %q", want), func(s *proto.JobStatus) bool {
+			return !slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(s.Why, text) })
+		})
+		t.Logf("it waits: %s", s.Why)
+	}
+	// The cluster has 6 in all, and half may have 3.
+	first := ask("half", "3")
+	first.until(long, "all to run", running)
+	other := ask("half", "1")
+	waits(other, `the queue "half" is full (it may have 3 of `+fpga+" at most)", "leaves this job 0 of "+fpga, "worker asks for 256 MB, 1 vcore, 1 "+fpga, "others in the queue end")
+	first.kill()
+	other.until(long, "all to run", running)
+	other.kill()
+	// What no end of other jobs gives it.
+	greedy := ask("half", "5")
+	waits(greedy, "needs 5 of "+fpga+" in all, more than the 3 of "+fpga+" that the queue may ever have", "--queue")
+	greedy.kill()
+	none := ask("small", "1") // a tenth of 6
+	waits(none, "needs 1 of "+fpga+" in all, more than the 0 of "+fpga+" that the queue may ever have")
+	none.kill()
+
+	first = ask("share", "2")
+	first.until(long, "all to run", running)
+	other = ask("share", "2")
+	waits(other, `the queue "share" may have more, and its user may not`, "of "+fpga, "other jobs of")
+	first.kill()
+	other.until(long, "all to run", running)
+	other.kill()
 }

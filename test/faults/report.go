@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 )
@@ -44,12 +45,17 @@ func (r *Report) Print(w io.Writer) error {
 	return err
 }
 
-// printPlayed prints for each scenario how long it took, and what that is.
+// printPlayed prints for each scenario how long it took, and what that is, and how many
+// steps were made again where they were counted.
 func (r *Report) printPlayed(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "scenario\ttook, s\twhich is\twrong")
+	fmt.Fprintln(t, "scenario\ttook, s\twhich is\tsteps made again\twrong")
 	for _, p := range r.Played {
-		fmt.Fprintf(t, "%s\t%.1f\t%s\t%d\n", p.Scenario, p.Took.Seconds(), p.Scenario.took, len(p.Wrong))
+		again := "-"
+		if p.Again >= 0 {
+			again = strconv.FormatInt(p.Again, 10)
+		}
+		fmt.Fprintf(t, "%s\t%.1f\t%s\t%s\t%d\n", p.Scenario, p.Took.Seconds(), p.Scenario.took, again, len(p.Wrong))
 	}
 	return t.Flush()
 }

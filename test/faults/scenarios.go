@@ -35,6 +35,7 @@ var scenarios = []Scenario{
 	{"slow archive", "from the submission to the task's start, with an archive of 4 GB that is unpacked slowly", slowArchive},
 	{"room for fewer", "from the submission until those train for which there is room", roomForFewer},
 	{"kept apart", "from the parameter server's loss to steps of both workers, on nodes of their own as before", keptApart},
+	{"node label", "from the loss of a node with the job's label to steps of both workers, on the others with it", labelled},
 }
 
 // ScenarioNames are those of all scenarios.
@@ -303,7 +304,7 @@ func slowArchive(ctx context.Context, s *scene) (took time.Duration, err error) 
 		}
 		return string(out), err
 	}
-	err = s.oneNode(ctx, func() error {
+	err = s.on(ctx, 1, 2048, nil, func() error {
 		begun := time.Now()
 		if err := job(); err != nil {
 			return err

@@ -19,12 +19,14 @@ import (
 type Played struct {
 	Scenario Scenario
 	Took     time.Duration
+	Again    int64 // steps that had to be made again; negative: not counted
 	Wrong    []string
 }
 
 // scene is a scenario that is being played.
 type scene struct {
 	*job
+	again int64
 	wrong []string
 }
 
@@ -33,7 +35,7 @@ const sceneLimit = 8 * time.Minute
 
 func (c Scenario) play(ctx context.Context, j *job) Played {
 	j.Log("%s", c)
-	s := &scene{job: j}
+	s := &scene{job: j, again: -1}
 	took, err := c.run(ctx, s)
 	if err != nil {
 		s.fault("%v", err)
@@ -45,7 +47,7 @@ func (c Scenario) play(ctx context.Context, j *job) Played {
 	for _, w := range s.wrong {
 		j.Log("WRONG: %s", w)
 	}
-	return Played{c, took, s.wrong}
+	return Played{c, took, s.again, s.wrong}
 }
 
 func (s *scene) fault(format string, args ...any) {
@@ -142,15 +144,17 @@ func (s *scene) unfiltered(example string) (string, error) {
 	return path, os.WriteFile(path, filterArgument.ReplaceAll(text, nil), 0o600)
 }
 
-// oneNode is a cluster with one node, on which a scene goes on.
-func (s *scene) oneNode(ctx context.Context, play func() error) (err error) {
-	conf := ClusterConf()
-	maps.Copy(conf, map[string]string{"yarn.nodemanager.resource.memory-mb": "2048", "dfs.replication": "1"})
-	c, err := testcluster.Start(ctx, testcluster.Options{NodeManagers: 1, DataNodes: 1, Conf: conf})
+// on is a cluster with nodes of its own, on which a scene goes on. Its properties are over
+// those of ClusterConf.
+func (s *scene) on(ctx context.Context, nodes, nodeMB int, conf map[string]string, play func() error) (err error) {
+	all := ClusterConf()
+	maps.Copy(all, map[string]string{"yarn.nodemanager.resource.memory-mb": strconv.Itoa(nodeMB), "dfs.replication": strconv.Itoa(min(nodes, 2))})
+	maps.Copy(all, conf)
+	c, err := testcluster.Start(ctx, testcluster.Options{NodeManagers: nodes, DataNodes: nodes, Conf: all})
 	if err != nil {
 		return err
 	}
-	s.Cluster = c
+	s.Cluster, s.store = c, c.HDFS()+"/faults"
 	defer func() { err = errors.Join(err, s.leave(), c.Stop()) }()
 	return play()
 }

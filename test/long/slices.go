@@ -41,13 +41,13 @@ var allSlices = []slice{
 		{"test/faults", []string{"TestLongPairsAreLost"}},
 	}},
 	{name: "security", tests: []tests{
-		{"test/e2e", []string{"TestLongOutlivingTokens", "TestLongProtections"}},
+		{"test/e2e", []string{"TestLongOutlivingTokens", "TestLongProtections", "TestLongQueueMappingsAndACLs"}},
 	}},
 	{name: "security-tensorflow", tests: []tests{
 		{"test/e2e", []string{"TestLongTensorFlowAtProtections"}},
 	}},
 	{name: "yarn", tests: []tests{
-		{"test/e2e", []string{"TestLongASlowRankIsMoved", "TestLongElasticParameterServers", "TestLongElasticRanksWaitBelowTheMinimum", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave", "TestLongPackedAndApartByTheFairScheduler"}},
+		{"test/e2e", []string{"TestLongASlowRankIsMoved", "TestLongElasticParameterServers", "TestLongElasticRanksWaitBelowTheMinimum", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave", "TestLongPackedAndApartByTheFairScheduler", "TestLongQueueMappings", "TestLongLimitsOfOtherResources"}},
 		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
 	}},
 	{name: "rules-bytes", tests: []tests{
@@ -75,6 +75,7 @@ var allSlices = []slice{
 	{name: "hdfs", tests: []tests{
 		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},
 		{"internal/hadoop/hdfs/write", []string{"TestLongADataNodeIsLost"}},
+		{"internal/hadoop/hdfs/topologytest", []string{"TestLongDataNodesByName"}},
 	}},
 	{name: "scale", tests: []tests{
 		{"test/scale", []string{"TestLongManyTasks"}},

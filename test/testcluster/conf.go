@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,6 +14,15 @@ import (
 
 // configure writes all configuration directories and lists the daemons.
 func (c *Cluster) configure() error {
+	if c.opts.IPv6 {
+		own, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("writing the hosts of the cluster: %w", err)
+		}
+		if err := os.WriteFile(c.hostsFile(), []byte("::1 "+IPv6Host+"\n::1 "+own+"\n"), 0o644); err != nil {
+			return fmt.Errorf("writing the hosts of the cluster: %w", err)
+		}
+	}
 	common := c.common()
 	maps.Copy(common, c.opts.Conf)
 	if err := common.Write(c.ConfDir(), "WARN"); err != nil {
@@ -81,12 +91,11 @@ func (c *Cluster) configure() error {
 // common is what clients and daemons share. What is not here is as Hadoop
 // ships it.
 func (c *Cluster) common() properties.Set {
-	at := func(place int) string { return c.ports.Addr(loopback, place) }
 	p := properties.Set{
 		"fs.defaultFS":                          c.HDFS(),
 		"hadoop.tmp.dir":                        filepath.Join(c.dir, "tmp"),
 		"dfs.replication":                       "2",
-		"dfs.namenode.http-address":             at(portNNWeb),
+		"dfs.namenode.http-address":             c.at(portNNWeb),
 		"dfs.namenode.fs-limits.min-block-size": "4096",
 		"dfs.namenode.safemode.extension":       "0",
 		// Tests say how many DataNodes a file is to have: none is left out because another
@@ -125,9 +134,9 @@ func (c *Cluster) common() properties.Set {
 }
 
 func (c *Cluster) dataNode(i int) properties.Set {
-	at := func(place int) string { return c.ports.Addr(loopback, portDN(i)+place) }
+	at := func(place int) string { return c.at(portDN(i) + place) }
 	return properties.Set{
-		"dfs.datanode.hostname":     loopback,
+		"dfs.datanode.hostname":     c.loopback(),
 		"dfs.datanode.address":      at(0),
 		"dfs.datanode.http.address": at(1),
 		"dfs.datanode.ipc.address":  at(2),
@@ -136,10 +145,10 @@ func (c *Cluster) dataNode(i int) properties.Set {
 }
 
 func (c *Cluster) nodeManager(i int) properties.Set {
-	at := func(place int) string { return c.ports.Addr(nodeHost(i), c.portNM(i)+place) }
+	at := func(place int) string { return c.ports.Addr(c.nodeHost(i), c.portNM(i)+place) }
 	dir := c.nodeDir(i)
 	return properties.Set{
-		"yarn.nodemanager.hostname":           nodeHost(i),
+		"yarn.nodemanager.hostname":           c.nodeHost(i),
 		"yarn.nodemanager.address":            at(0),
 		"yarn.nodemanager.localizer.address":  at(1),
 		"yarn.nodemanager.webapp.address":     at(2),

@@ -95,6 +95,9 @@ func (d *Daemon) jvm() (*exec.Cmd, error) {
 // javaOptions are those of all JVMs of the cluster.
 func (c *Cluster) javaOptions() []string {
 	options := []string{processes.JVMMark + c.dir} // by which the watchdog knows the daemons
+	if c.opts.IPv6 {                               // over those of all JVMs
+		options = append(options, "-Djava.net.preferIPv4Stack=false", "-Djava.net.preferIPv6Addresses=true", "-Djdk.net.hosts.file="+c.hostsFile())
+	}
 	if c.kdc != nil {
 		options = append(options, "-Djava.security.krb5.conf="+c.kdc.Config()) // the JDK does not heed KRB5_CONFIG
 	}

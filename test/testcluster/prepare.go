@@ -133,7 +133,7 @@ type browser interface {
 // webhdfs carries out an operation that may be repeated; a busy machine may
 // have timed it out.
 func (c *Cluster) webhdfs(ctx context.Context, path, op, name, value string) error {
-	u := url.URL{Scheme: "http", Host: c.ports.Addr(loopback, portNNWeb), Path: "/webhdfs/v1" + path}
+	u := url.URL{Scheme: "http", Host: c.reached(portNNWeb), Path: "/webhdfs/v1" + path}
 	query := url.Values{"op": {op}, name: {value}}
 	if c.kdc == nil {
 		query.Set("user.name", c.user)

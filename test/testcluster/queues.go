@@ -58,7 +58,7 @@ func (c *Cluster) Label(ctx context.Context, labels []string, of map[string]stri
 	var list []string
 	for i := range c.opts.NodeManagers {
 		if l, ok := of[fmt.Sprintf("nm%d", i)]; ok {
-			list = append(list, nodeHost(i)+"="+l)
+			list = append(list, c.nodeHost(i)+"="+l)
 		}
 	}
 	_, err := c.Hadoop(ctx, "rmadmin", "-replaceLabelsOnNode", strings.Join(list, " "))

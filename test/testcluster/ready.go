@@ -68,7 +68,7 @@ func (d *Daemon) serves(ctx context.Context) (ok bool, detail string) {
 		if d.name == "nn1" {
 			place = portNN1Web
 		}
-		if err := jmx(ctx, c.browser, c.ports.Addr(loopback, place), "Hadoop:service=NameNode,name=FSNamesystemState", &nn); err != nil {
+		if err := jmx(ctx, c.browser, c.reached(place), "Hadoop:service=NameNode,name=FSNamesystemState", &nn); err != nil {
 			return false, err.Error()
 		}
 		want := c.running("dn")

@@ -50,7 +50,7 @@ func (c *Cluster) rmAddresses(i int) properties.Set {
 		if i > 0 {
 			place += c.portNM(c.opts.NodeManagers) - portRM
 		}
-		return c.ports.Addr(loopback, place)
+		return c.at(place)
 	}
 	return properties.Set{
 		"yarn.resourcemanager.address":                  at(portRM),
@@ -66,7 +66,7 @@ func (c *Cluster) rmAddresses(i int) properties.Set {
 func (c *Cluster) resourceManagers() properties.Set {
 	if !c.opts.pair() {
 		p := c.rmAddresses(0)
-		p["yarn.resourcemanager.hostname"] = loopback
+		p["yarn.resourcemanager.hostname"] = c.loopback()
 		return p
 	}
 	p := properties.Set{
@@ -78,7 +78,7 @@ func (c *Cluster) resourceManagers() properties.Set {
 	maps.Copy(p, KeptState())
 	p[rmStoreKey] = rmStore
 	for i, id := range rmIDs {
-		p["yarn.resourcemanager.hostname."+id] = loopback
+		p["yarn.resourcemanager.hostname."+id] = c.loopback()
 		for key, address := range c.rmAddresses(i) {
 			p[key+"."+id] = address
 		}
@@ -103,7 +103,7 @@ func (c *Cluster) rmWeb(name string) string {
 	if name == rmIDs[1] {
 		i = 1
 	}
-	return c.rmAddresses(i)["yarn.resourcemanager.webapp.address"]
+	return strings.Replace(c.rmAddresses(i)["yarn.resourcemanager.webapp.address"], IPv6Host, "[::1]", 1)
 }
 
 // activateRM makes one of a pair of ResourceManagers the active one, whatever the
@@ -174,7 +174,7 @@ func (c *Cluster) Exclude(names ...string) error {
 	for i := range c.opts.NodeManagers {
 		for _, n := range names {
 			if n == fmt.Sprintf("nm%d", i) {
-				hosts.WriteString(nodeHost(i) + "\n")
+				hosts.WriteString(c.nodeHost(i) + "\n")
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string
 	if err != nil {
 		return "", err
 	}
-	at := func(place int) string { return c.ports.Addr(loopback, place) }
+	at := func(place int) string { return c.at(place) }
 	const prefix = "dfs.federation.router."
 	d := &Daemon{cluster: c, name: "router", class: "org.apache.hadoop.hdfs.server.federation.router.DFSRouter", dir: filepath.Join(c.dir, "router")}
 	p := c.common()
@@ -40,8 +40,8 @@ func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string
 		"dfs.nameservices":                      "near,far",
 		"dfs.namenode.rpc-address.near":         at(portNNRPC),
 		"dfs.namenode.http-address.near":        at(portNNWeb),
-		"dfs.namenode.rpc-address.far":          other.ports.Addr(loopback, portNNRPC),
-		"dfs.namenode.http-address.far":         other.ports.Addr(loopback, portNNWeb),
+		"dfs.namenode.rpc-address.far":          other.at(portNNRPC),
+		"dfs.namenode.http-address.far":         other.at(portNNWeb),
 		prefix + "rpc-address":                  at(portRouterRPC),
 		prefix + "admin-address":                at(portRouterAdmin),
 		prefix + "http.enable":                  "false",

@@ -50,6 +50,7 @@ type Options struct {
 	HDFSOnly         bool              // no ResourceManager and NodeManagers
 	ResourceManagers int               // 1 if 0; of 2, rm1 is active first
 	KDCOnly          bool              // a Kerberos realm, and no Hadoop
+	IPv6             bool              // the daemons listen on ::1, and call each other by IPv6Host; with one NodeManager at most
 	Security         *Security         // nil: everybody is believed
 	KMS              *KMS              // nil: no encryption zones
 	Conf             map[string]string // properties for all daemons and clients, over the cluster's own
@@ -176,7 +177,7 @@ func (c *Cluster) HDFS() string {
 	if c.opts.Standby {
 		return "hdfs://" + nameService
 	}
-	return "hdfs://" + c.ports.Addr(loopback, portNNRPC)
+	return "hdfs://" + c.at(portNNRPC)
 }
 
 // Dir is the directory that holds everything of this cluster.
@@ -186,7 +187,7 @@ func (c *Cluster) Dir() string { return c.dir }
 func (c *Cluster) KDC() *kdc.KDC { return c.kdc }
 
 // NameNodeWeb is the address of the NameNode's web server, host:port.
-func (c *Cluster) NameNodeWeb() string { return c.ports.Addr(loopback, portNNWeb) }
+func (c *Cluster) NameNodeWeb() string { return c.reached(portNNWeb) }
 
 // RMWeb is the address of the ResourceManager's web server, host:port; of the
 // first one if there are two.

@@ -199,7 +199,7 @@ func runAM(ctx context.Context, isLocal bool) (err error) {
 		if err != nil {
 			return err
 		}
-		driver, err = yarn.New(ctx, yarn.Config{
+		onYARN, err := yarn.New(ctx, yarn.Config{
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: listener.Address(),
 			Host: host, Port: listener.Port(), TrackingURL: url, HistoryURL: history, Log: log,
@@ -208,6 +208,8 @@ func runAM(ctx context.Context, isLocal bool) (err error) {
 		if err != nil {
 			return err
 		}
+		m.SetQueue(onYARN.Queue())
+		driver = onYARN
 	}
 	if err := <-announced; err != nil { // nil if it was asked before
 		return err

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/login"
@@ -190,37 +188,4 @@ func (c *Client) Metrics(ctx context.Context) (Metrics, error) {
 		Active: int(m.GetNumActiveNms()), Lost: int(m.GetNumLostNms()),
 		Unhealthy: int(m.GetNumUnhealthyNms()), Decommissioned: int(m.GetNumDecommissionedNms()),
 	}, nil
-}
-
-// Queue returns a queue with its children; for one that does not exist an error
-// for which IsUnknownQueue holds.
-func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
-	var r wire.GetQueueInfoResponseProto
-	err := c.rpc.Call(ctx, "getQueueInfo", &wire.GetQueueInfoRequestProto{
-		QueueName: &name, IncludeChildQueues: proto.Bool(true), Recursive: proto.Bool(true), IncludeApplications: proto.Bool(false),
-	}, &r)
-	if err != nil {
-		if IsUnknownQueue(err) {
-			return Queue{}, &unknownQueue{name: name}
-		}
-		return Queue{}, fmt.Errorf("look up the queue %q: %w", name, err)
-	}
-	// ClientRMService returns an empty answer if the scheduler does not know the queue.
-	if r.QueueInfo == nil || r.QueueInfo.GetQueueName() == "" {
-		return Queue{}, &unknownQueue{name: name}
-	}
-	return queue(r.QueueInfo), nil
-}
-
-type unknownQueue struct {
-	name   string
-	others []string
-}
-
-func (e *unknownQueue) Error() string {
-	s := fmt.Sprintf("the cluster has no queue %q", e.name)
-	if len(e.others) > 0 {
-		s += fmt.Sprintf("; it has %s", list(e.others))
-	}
-	return s + ": name another with --queue"
 }

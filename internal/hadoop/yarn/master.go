@@ -85,6 +85,7 @@ type Registered struct {
 	// MemoryOnly: the scheduler counts no other resources. It lets containers have as
 	// much of those as they like, or none (DefaultResourceCalculator).
 	MemoryOnly bool
+	AllCounted bool // the scheduler counts all resources. Neither is set where it is not known
 	Queue      string
 	Previous   []Container // that run since an earlier attempt
 	NMTokens   []NMToken   // for them
@@ -119,7 +120,8 @@ func (m *Master) Register(ctx context.Context, g Registration) (Registered, erro
 		Previous: containers(r.GetContainersFromPreviousAttempts()), NMTokens: nmTokens(r.GetNmTokensFromPreviousAttempts()),
 	}
 	types := r.GetSchedulerResourceTypes()
-	g2.MemoryOnly = len(types) > 0 && !slices.Contains(types, wire.SchedulerResourceTypes_CPU)
+	g2.AllCounted = slices.Contains(types, wire.SchedulerResourceTypes_CPU)
+	g2.MemoryOnly = len(types) > 0 && !g2.AllCounted
 	return g2, nil
 }
 

@@ -119,6 +119,9 @@ func (n Node) Unhealthy() bool { return n.State == "UNHEALTHY" }
 // Running reports whether the node takes containers.
 func (n Node) Running() bool { return n.State == "RUNNING" }
 
+// All returns what the node has.
+func (n Node) All() Resource { return n.Capability }
+
 // Free returns what is not in use.
 func (n Node) Free() Resource { return n.Capability.Minus(n.Used) }
 
@@ -152,7 +155,10 @@ type Queue struct {
 	Labels       []string
 	DefaultLabel string             // of requests without a label; empty: none
 	LabelMax     map[string]float64 // of each partition, as AbsoluteMax
-	Children     []Queue
+	// Most is what it may ever have of each partition, by label; the default one's is empty.
+	// Schedulers need not tell.
+	Most     map[string]Resource
+	Children []Queue
 }
 
 func queue(p *wire.QueueInfoProto) Queue {
@@ -161,9 +167,12 @@ func queue(p *wire.QueueInfoProto) Queue {
 		Capacity: float64(p.GetCapacity()), MaxCapacity: float64(p.GetMaximumCapacity()), Used: float64(p.GetCurrentCapacity()),
 		Available: p.GetQueueStatistics().GetAvailableMemoryMB(), Allocated: p.GetQueueStatistics().GetAllocatedMemoryMB(),
 		Pending: p.GetQueueStatistics().GetNumAppsPending(),
-		Labels:  p.GetAccessibleNodeLabels(), DefaultLabel: p.GetDefaultNodeLabelExpression(), LabelMax: map[string]float64{},
+		Labels:  p.GetAccessibleNodeLabels(), DefaultLabel: p.GetDefaultNodeLabelExpression(), LabelMax: map[string]float64{}, Most: map[string]Resource{},
 	}
 	for _, m := range p.GetQueueConfigurationsMap() {
+		if most := m.GetQueueConfigurations().GetEffectiveMaxCapacity(); most.GetMemory() > 0 {
+			q.Most[m.GetPartitionName()] = resource(most)
+		}
 		if name := m.GetPartitionName(); name != "" {
 			q.LabelMax[name] = float64(m.GetQueueConfigurations().GetAbsoluteMaxCapacity())
 		} else {

@@ -1,6 +1,7 @@
 package yarn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,7 +14,7 @@ import (
 
 // Names of the resource types that have fields of their own (ResourceInformation).
 const (
-	memoryResource = "memory-mb"
+	MemoryType     = "memory-mb"
 	vcoresResource = "vcores"
 	gpuResource    = "yarn.io/gpu"
 )
@@ -54,6 +55,57 @@ func (r Resource) Minus(s Resource) Resource {
 		left.Others[name] = there.Minus(s.Others[name])
 	}
 	return left
+}
+
+// Plus returns r and s together.
+func (r Resource) Plus(s Resource) Resource {
+	sum := Resource{MemoryMB: r.MemoryMB + s.MemoryMB, VCores: r.VCores + s.VCores, GPUs: r.GPUs + s.GPUs, Others: maps.Clone(r.Others)}
+	for name, a := range s.Others {
+		if sum.Others == nil {
+			sum.Others = map[string]Amount{}
+		}
+		unit := cmp.Or(sum.Others[name].Unit, a.Unit)
+		sum.Others[name] = Amount{sum.Others[name].Value + a.In(unit).Value, unit}
+	}
+	return sum
+}
+
+// Types returns the resource types of which r has some, memory first.
+func (r Resource) Types() []string {
+	types := []string{MemoryType}
+	if r.VCores > 0 {
+		types = append(types, vcoresResource)
+	}
+	if r.GPUs > 0 {
+		types = append(types, gpuResource)
+	}
+	return append(types, r.names()...)
+}
+
+// Of returns how much r has of a resource type.
+func (r Resource) Of(name string) Amount {
+	switch name {
+	case MemoryType:
+		return Amount{r.MemoryMB, "Mi"}
+	case vcoresResource:
+		return Amount{Value: int64(r.VCores)}
+	case gpuResource:
+		return Amount{Value: int64(r.GPUs)}
+	}
+	return r.Others[name]
+}
+
+// Say writes an amount of a resource type for people: 2 GB, 1 vcore, 3 of yarn.io/fpga.
+func Say(name string, a Amount) string {
+	switch name {
+	case MemoryType:
+		return Megabytes(a.Value)
+	case vcoresResource:
+		return plural(a.Value, "vcore")
+	case gpuResource:
+		return plural(a.Value, "GPU")
+	}
+	return fmt.Sprintf("%s of %s", a, name)
 }
 
 // Max returns the greater amount of each resource.
@@ -123,7 +175,7 @@ func resource(p *wire.ResourceProto) Resource {
 	r := Resource{MemoryMB: p.GetMemory(), VCores: p.GetVirtualCores()}
 	for _, v := range p.GetResourceValueMap() {
 		switch name := v.GetKey(); name {
-		case memoryResource, vcoresResource:
+		case MemoryType, vcoresResource:
 		case gpuResource:
 			r.GPUs = int32(min(v.GetValue(), math.MaxInt32))
 		default:
@@ -151,7 +203,7 @@ func (c *Client) ResourceTypes(ctx context.Context) ([]ResourceType, error) {
 	}
 	var list []ResourceType
 	for _, t := range r.GetResourceTypeInfo() {
-		if name := t.GetName(); name != memoryResource && name != vcoresResource {
+		if name := t.GetName(); name != MemoryType && name != vcoresResource {
 			list = append(list, ResourceType{name, t.GetUnits()})
 		}
 	}
@@ -170,7 +222,7 @@ func ResourceWith(t ResourceType) Resource {
 // OptionOfType returns the option of a role that asks for a resource type, where it is one
 // of its own; else it returns "".
 func OptionOfType(name string) string {
-	return map[string]string{memoryResource: "memory", "memory": "memory", vcoresResource: "vcores", gpuResource: "gpus"}[name]
+	return map[string]string{MemoryType: "memory", "memory": "memory", vcoresResource: "vcores", gpuResource: "gpus"}[name]
 }
 
 // Amounts returns what a job's spec says of resource types.

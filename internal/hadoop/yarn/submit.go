@@ -2,7 +2,6 @@ package yarn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -40,6 +39,7 @@ type Submission struct {
 	Reservation ReservationID // zero: none
 	Logs        LogAggregation
 	Type        string // empty: ApplicationType
+	Unmanaged   bool   // YARN starts no AM
 	// Launch is the AM's. An empty Command stands for that of yarn-submit's AM.
 	Launch Launch
 	// Agents are the resources that the AM is to give its agents; it finds them
@@ -100,44 +100,6 @@ func CheckDemands(maximum Resource, demands []Demand) error {
 		return fmt.Errorf("%s, and the cluster gives a container at most %s: lower %s, or have yarn.scheduler.maximum-allocation-* raised", d, maximum, d.Flag(option))
 	}
 	return nil
-}
-
-// CheckQueue returns an error if a queue does not accept applications.
-func (c *Client) CheckQueue(ctx context.Context, name string) error {
-	if name == "" {
-		name = "default"
-	}
-	q, err := c.Queue(ctx, name)
-	var unknown *unknownQueue
-	if errors.As(err, &unknown) {
-		if c.hasParent(ctx, name) {
-			return nil // the scheduler may make the queue when it is first used
-		}
-		if root, rootErr := c.Queue(ctx, "root"); rootErr == nil {
-			unknown.others = root.Leaves()
-		}
-		return unknown
-	}
-	if err != nil {
-		return err
-	}
-	if len(q.Children) > 0 {
-		return fmt.Errorf("the queue %q takes no applications itself, only its children do: name one of %s with --queue", name, list(q.Leaves()))
-	}
-	if !q.Running {
-		return fmt.Errorf("the queue %q is stopped: name another with --queue, or have it started", name)
-	}
-	return nil
-}
-
-// hasParent reports whether the parent of a queue that is named by its path exists.
-func (c *Client) hasParent(ctx context.Context, name string) bool {
-	i := strings.LastIndexByte(name, '.')
-	if i <= 0 {
-		return false
-	}
-	_, err := c.Queue(ctx, name[:i])
-	return err == nil
 }
 
 // Submit submits an application and returns once the RM has accepted it. It
@@ -207,6 +169,9 @@ func (s Submission) proto() *wire.ApplicationSubmissionContextProto {
 		AttemptFailuresValidityInterval:         &interval,
 		CancelTokensWhenComplete:                proto.Bool(true),
 		LogAggregationContext:                   s.Logs.proto(),
+	}
+	if s.Unmanaged {
+		p.UnmanagedAm = &s.Unmanaged
 	}
 	if s.NodeLabel != "" {
 		p.NodeLabelExpression = &s.NodeLabel

@@ -6,10 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
-	"holdfast/internal/hadoop/conf"
-	"holdfast/internal/hadoop/hdfs"
 	"holdfast/test/testcluster"
 )
 
@@ -29,19 +25,10 @@ func TestObserver(t *testing.T) {
 	if out, err := cluster.Hadoop(t.Context(), "haadmin", "-getServiceState", "nn1"); err != nil || !bytes.Contains([]byte(out), []byte("observer")) {
 		t.Fatalf("nn1 is %s, %v", out, err)
 	}
-	c, err := conf.Load(cluster.ConfDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := load(t, cluster.ConfDir())
 	c.Set("dfs.ha.namenodes.holdfast", "nn1,nn")
 	c.Set("dfs.client.failover.proxy.provider.holdfast", "org.apache.hadoop.hdfs.server.namenode.ha.ObserverReadProxyProvider")
-	log := logrus.New()
-	log.SetOutput(t.Output())
-	h, err := hdfs.New("", c, hdfs.Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
+	h := connect(t, c)
 	began := time.Now()
 	if _, err := h.Stat(t.Context(), "/user"); err != nil { // the first call, that a NameNode may answer which is not active
 		t.Fatal(err)

@@ -23,10 +23,20 @@ func start(t *testing.T) *testcluster.Cluster {
 
 func client(t *testing.T, confDir string) *hdfs.Client {
 	t.Helper()
+	return connect(t, load(t, confDir))
+}
+
+func load(t *testing.T, confDir string) *conf.Conf {
+	t.Helper()
 	c, err := conf.Load(confDir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+func connect(t *testing.T, c *conf.Conf) *hdfs.Client {
+	t.Helper()
 	log := logrus.New()
 	log.SetOutput(t.Output())
 	h, err := hdfs.New("", c, hdfs.Options{Log: log})

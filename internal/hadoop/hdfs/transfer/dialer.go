@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func (d *Dialer) Dial(ctx context.Context, node *wire.DatanodeIDProto, token *wi
 		if err != nil {
 			return nil, err
 		}
-		c, err := d.dial(ctx, address, node.GetXferPort(), token, key)
+		c, err := d.dial(ctx, node, token, key)
 		if errors.Is(err, errKeyUnknown) && try == 1 {
 			d.keys.drop(key)
 			continue
@@ -90,15 +91,15 @@ func (d *Dialer) address(node *wire.DatanodeIDProto) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(node.GetXferPort())))
 }
 
-func (d *Dialer) dial(ctx context.Context, address string, port uint32, token *wire.BlockTokenProto, key *wire.DataEncryptionKeyProto) (net.Conn, error) {
-	s, err := d.rules.choose(key != nil, port, token)
+func (d *Dialer) dial(ctx context.Context, node *wire.DatanodeIDProto, token *wire.BlockTokenProto, key *wire.DataEncryptionKeyProto) (net.Conn, error) {
+	s, err := d.rules.choose(key != nil, node.GetXferPort(), token)
 	if err != nil {
 		return nil, err
 	}
 	var dialer net.Dialer
-	raw, err := dialer.DialContext(ctx, "tcp", address)
+	raw, err := dialer.DialContext(ctx, "tcp", d.address(node))
 	if err != nil {
-		return nil, err
+		return nil, d.explainAddress(ctx, node, err)
 	}
 	switch s {
 	case plain:
@@ -136,6 +137,29 @@ func (d *Dialer) dial(ctx context.Context, address string, port uint32, token *w
 	}
 	c.mode.Key = s == byKey
 	return c, raw.SetDeadline(time.Time{})
+}
+
+// resolveLimit bounds the look-up of a DataNode's name for an error.
+const resolveLimit = time.Second
+
+// explainAddress adds to the error of a connection, where that may be the remedy, that DataNodes
+// are called by their addresses, or by their names. A DataNode's address is the one from which
+// it called the NameNode when it registered (DatanodeManager.registerDatanode), and need not be
+// one that it listens on, or that is reached from here; its name is dfs.datanode.hostname.
+func (d *Dialer) explainAddress(ctx context.Context, node *wire.DatanodeIDProto, err error) error {
+	if d.byName {
+		return fmt.Errorf("%w (DataNodes are called by their names, as dfs.client.use.datanode.hostname is true; this one has the address %s)", err, node.GetIpAddr())
+	}
+	if node.GetHostName() == "" || node.GetHostName() == node.GetIpAddr() {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resolveLimit)
+	defer cancel()
+	addresses, lookup := net.DefaultResolver.LookupHost(ctx, node.GetHostName())
+	if lookup != nil || slices.Contains(addresses, node.GetIpAddr()) {
+		return err // its name does not lead further
+	}
+	return fmt.Errorf("%w; its name, %s, leads to %s: if that is where it is reached from here, set dfs.client.use.datanode.hostname to true in hdfs-site.xml", err, node.GetHostName(), strings.Join(addresses, ", "))
 }
 
 // explain adds this client's settings to an error.
