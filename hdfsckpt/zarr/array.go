@@ -55,8 +55,8 @@ func (a *Array) Bytes() int64 { return a.elements * int64(a.Kind.Size()) }
 // Stored returns how many chunks or shards there are, of which each may be stored.
 func (a *Array) Stored() int64 {
 	n := int64(1)
-	for i, d := range a.Shape {
-		n *= ceil(d, a.shard[i])
+	for _, c := range counts(a.Shape, a.shard) {
+		n *= c
 	}
 	return n
 }
@@ -67,20 +67,31 @@ func (a *Array) Names() iter.Seq[string] {
 		if a.elements == 0 {
 			return
 		}
-		at := make([]int64, len(a.Shape))
-		for yield(a.name(at)) {
-			i := len(at) - 1
-			for ; i >= 0; i-- {
-				if at[i]++; at[i] < ceil(a.Shape[i], a.shard[i]) {
-					break
-				}
-				at[i] = 0
-			}
-			if i < 0 {
-				return
-			}
+		at, grid := make([]int64, len(a.Shape)), counts(a.Shape, a.shard)
+		for yield(a.name(at)) && advance(at, grid) {
 		}
 	}
+}
+
+// counts returns how many pieces of one shape a shape is cut into along each dimension.
+func counts(shape, piece []int64) []int64 {
+	all := make([]int64, len(shape))
+	for i, d := range shape {
+		all[i] = ceil(d, piece[i])
+	}
+	return all
+}
+
+// advance goes on to the next place of a grid, the last dimension fastest; false, and to the
+// first place, after the last.
+func advance(at, counts []int64) bool {
+	for i := len(at) - 1; i >= 0; i-- {
+		if at[i]++; at[i] < counts[i] {
+			return true
+		}
+		at[i] = 0
+	}
+	return false
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }

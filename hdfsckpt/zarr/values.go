@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"syscall"
 
 	"holdfast/hdfsckpt/tensor"
@@ -87,13 +88,14 @@ func (a *Array) reader(values Values, axis int) (io.Reader, error) {
 	if a.unread != "" {
 		return nil, fmt.Errorf("its elements cannot be read: %s: %w", a.unread, syscall.ENOTSUP)
 	}
-	return &bands{a: a, axis: max(0, axis), in: stored{a: a, values: values, indexes: map[string][]byte{}, in: bufio.NewReaderSize(nil, blockSize)}}, nil
+	return &bands{a: a, axis: max(0, axis), grid: counts(a.Shape, a.chunk), in: stored{a: a, values: values, indexes: map[string][]byte{}, in: bufio.NewReaderSize(nil, blockSize)}}, nil
 }
 
 // bands reads one band after the other.
 type bands struct {
 	a    *Array
 	axis int
+	grid []int64 // how many chunks there are along each dimension
 	in   stored
 	at   []int64   // of the band, as far as axis; nil before the first
 	now  io.Reader // nil between two
@@ -120,41 +122,28 @@ func (b *bands) Read(to []byte) (int, error) {
 	}
 }
 
-// grid returns how many chunks there are along a dimension.
-func (a *Array) grid(i int) int64 { return ceil(a.Shape[i], a.chunk[i]) }
-
 // next goes on to the next band; false if there is none.
 func (b *bands) next() bool {
 	if b.at == nil {
 		b.at = make([]int64, min(b.axis+1, len(b.a.Shape)))
 		return b.a.elements > 0
 	}
-	for i := len(b.at) - 1; i >= 0; i-- {
-		if b.at[i]++; b.at[i] < b.a.grid(i) {
-			return true
-		}
-		b.at[i] = 0
-	}
-	return false
+	return advance(b.at, b.grid)
 }
 
 // band reads a band, which is put together in memory if it is of several chunks.
 func (b *bands) band() (io.Reader, error) {
-	a, rank := b.a, len(b.a.Shape)
-	at := make([]int64, rank)
+	a, fixed := b.a, len(b.at) // dimensions in which it has one place
+	at := make([]int64, len(a.Shape))
 	copy(at, b.at)
-	single := true
-	for i := len(b.at); i < rank; i++ {
-		single = single && a.grid(i) == 1
-	}
-	if single {
+	if !slices.ContainsFunc(b.grid[fixed:], func(n int64) bool { return n != 1 }) {
 		return b.chunk(at)
 	}
 	shape := a.within(at)
-	copy(shape[len(b.at):], a.Shape[len(b.at):])
+	copy(shape[fixed:], a.Shape[fixed:])
 	n, _ := tensor.Elements(shape)
 	band := make([]byte, n*int64(a.Kind.Size()))
-	start := make([]int64, rank)
+	start := make([]int64, len(at))
 	for {
 		r, err := b.chunk(at)
 		if err != nil {
@@ -164,20 +153,13 @@ func (b *bands) band() (io.Reader, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := len(b.at); i < rank; i++ {
+		for i := fixed; i < len(at); i++ {
 			start[i] = at[i] * a.chunk[i]
 		}
 		if err := tensor.Place(band, shape, part, start, a.within(at), a.Kind.Size()); err != nil {
 			return nil, err
 		}
-		i := rank - 1
-		for ; i >= len(b.at); i-- {
-			if at[i]++; at[i] < a.grid(i) {
-				break
-			}
-			at[i] = 0
-		}
-		if i < len(b.at) {
+		if !advance(at[fixed:], b.grid[fixed:]) {
 			return bytes.NewReader(band), nil
 		}
 	}
@@ -270,12 +252,7 @@ func (c *cutting) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-func (c *cutting) wrong(err error) error {
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("its chunk %d: %w", c.at, err)
-}
+func (c *cutting) wrong(err error) error { return fmt.Errorf("its chunk %d: %w", c.at, noEOF(err)) }
 
 // next goes on to the next run.
 func (c *cutting) next() error {

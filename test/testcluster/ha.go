@@ -14,7 +14,7 @@ const nameService = "holdfast"
 // standbyProperties make a name service of two NameNodes, which share their
 // edits by a directory. There is no ZooWatchdog: Activate decides which one serves.
 func (c *Cluster) standbyProperties() properties.Set {
-	at := func(place int) string { return c.at(place) }
+	at := c.at
 	return properties.Set{
 		"dfs.nameservices":                                  nameService,
 		"dfs.ha.namenodes." + nameService:                   "nn,nn1",

@@ -31,7 +31,7 @@ func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string
 	if err != nil {
 		return "", err
 	}
-	at := func(place int) string { return c.at(place) }
+	at := c.at
 	const prefix = "dfs.federation.router."
 	d := &Daemon{cluster: c, name: "router", class: "org.apache.hadoop.hdfs.server.federation.router.DFSRouter", dir: filepath.Join(c.dir, "router")}
 	p := c.common()
