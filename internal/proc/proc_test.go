@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"holdfast/test/bound"
 )
 
 // stat makes a line of /proc/PID/stat.
@@ -144,6 +146,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("Tgid:\t1\nSigPnd:\t1\n"))
 	f.Add([]byte("5:cpu,cpuacct:/y\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 64)()
 		if s, err := ParseStat(b); err == nil && s.Parent < 0 {
 			t.Fatalf("%q gives %+v", b, s)
 		}

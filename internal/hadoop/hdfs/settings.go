@@ -71,6 +71,12 @@ func replaceOf(c *conf.Conf) (write.Replace, error) {
 	if !c.Bool(prefix+"enable", true) {
 		r.Policy = write.ReplaceNever
 	}
-	r.Strict = !c.Bool(prefix+"best-effort", true)
+	least, err := c.Int(prefix+"min-replication", 0)
+	if err != nil {
+		return r, err
+	}
+	r.Least = int(max(0, min(least, 1<<15-1)))
+	// Whoever says how many are enough wants fewer to be an error, as it is by Hadoop's default.
+	r.Strict = !c.Bool(prefix+"best-effort", r.Least == 0)
 	return r, nil
 }

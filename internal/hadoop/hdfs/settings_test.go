@@ -40,6 +40,11 @@ func TestWriteOptions(t *testing.T) {
 		"an unknown policy":     {map[string]string{on + "policy": "SOMETIMES"}, nil},
 		"best effort":           {map[string]string{on + "best-effort": "true"}, func(*write.Options) {}},
 		"not with best effort":  {map[string]string{on + "best-effort": "false"}, func(o *write.Options) { o.Replace.Strict = true }},
+		"few are enough":        {map[string]string{on + "min-replication": "2"}, func(o *write.Options) { o.Replace.Strict, o.Replace.Least = true, 2 }},
+		"few, with best effort": {map[string]string{on + "min-replication": "2", on + "best-effort": "true"}, func(o *write.Options) { o.Replace.Least = 2 }},
+		"few, without":          {map[string]string{on + "min-replication": "1", on + "best-effort": "false"}, func(o *write.Options) { o.Replace.Strict, o.Replace.Least = true, 1 }},
+		"few, and none":         {map[string]string{on + "min-replication": "-1"}, func(*write.Options) {}},
+		"few, and no number":    {map[string]string{on + "min-replication": "few"}, nil},
 		"a replication of none": {map[string]string{"dfs.replication": "many"}, nil},
 	} {
 		got, err := writeOptions(conf.New(c.set), log)

@@ -38,6 +38,9 @@ func newShared(memory int64) *Shared {
 	return s
 }
 
+// Held returns how many bytes the open files of all clients hold.
+func (s *Shared) Held() int64 { return s.memory.Held() }
+
 // relieve frees what is idle, as long as memory is short. No Reader's lock may be
 // held.
 func (s *Shared) relieve(now time.Time) {

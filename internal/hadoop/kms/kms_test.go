@@ -20,6 +20,7 @@ import (
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
+	"holdfast/test/bound"
 	"holdfast/test/testcluster"
 	"holdfast/test/testcluster/kdc"
 )
@@ -290,6 +291,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"RemoteException":{"message":"m","javaClassName":"c"}}`), 403)
 	f.Add([]byte(`{`), 401)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		defer bound.Memory(t, len(body), 64)()
 		err := identity{conf: conf.New(nil)}.explain(&http.Response{StatusCode: status, Header: http.Header{}}, body)
 		if err == nil {
 			t.Error("no error comes of a refusal")

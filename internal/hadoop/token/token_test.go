@@ -206,6 +206,7 @@ func TestURLString(t *testing.T) {
 func FuzzURLString(f *testing.F) {
 	f.Add("AgECAv_-Bmttcy1kdBJrbXM6Ly9odHRwQGg6MS9rbXM")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer bound.Memory(t, len(s), 64)()
 		k, err := ParseURLString(s)
 		if err != nil {
 			return

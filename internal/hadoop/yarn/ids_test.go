@@ -1,6 +1,10 @@
 package yarn
 
-import "testing"
+import (
+	"testing"
+
+	"holdfast/test/bound"
+)
 
 func TestIDs(t *testing.T) {
 	app := ApplicationID{Cluster: 1700000000000, Number: 7}
@@ -40,6 +44,7 @@ func FuzzParseID(f *testing.F) {
 	f.Add("container_1_1_1_1")
 	f.Add("application_1700000000000_0007")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer bound.Memory(t, len(s), 64)()
 		if id, err := ParseContainerID(s); err == nil {
 			if again, err := ParseContainerID(id.String()); err != nil || again != id {
 				t.Errorf("%q: %+v is not read back: %+v, %v", s, id, again, err)

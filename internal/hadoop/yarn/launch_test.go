@@ -42,6 +42,7 @@ func TestValuesArriveAsTheyAre(t *testing.T) {
 func FuzzQuote(f *testing.F) {
 	f.Add("{{HOME}} $x `y` \\ \" <LOG_DIR>")
 	f.Fuzz(func(t *testing.T, v string) {
+		defer bound.Memory(t, len(v), 64)()
 		if strings.ContainsRune(v, 0) {
 			return // no environment can hold it
 		}

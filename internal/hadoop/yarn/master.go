@@ -177,7 +177,8 @@ type Completed struct {
 // each round, and takes none if others were released. The FairScheduler names only Strict ones.
 type Preemption struct {
 	Strict     []ContainerID // these
-	Negotiable []ContainerID // these, or others with as much memory
+	Negotiable []ContainerID // these, or others that have what is in Resources
+	Resources  Resource      // zero: no others would do
 }
 
 // Answer is the scheduler's answer to a Heartbeat.
@@ -233,6 +234,7 @@ func answer(r *wire.AllocateResponseProto) *Answer {
 		Preempt: Preemption{
 			Strict:     preempted(r.GetPreempt().GetStrictContract().GetContainer()),
 			Negotiable: preempted(r.GetPreempt().GetContract().GetContainer()),
+			Resources:  negotiable(r.GetPreempt().GetContract().GetResource()),
 		},
 	}
 	for _, u := range r.GetUpdatedContainers() {
@@ -313,6 +315,18 @@ func preempted(list []*wire.PreemptionContainerProto) []ContainerID {
 		out = append(out, containerID(p.GetId()))
 	}
 	return out
+}
+
+// negotiable returns what a contract wants in all, of memory and cores: the CapacityScheduler
+// asks for so many of its smallest containers (getAllocation in FiCaSchedulerApp).
+func negotiable(list []*wire.PreemptionResourceRequestProto) Resource {
+	var all Resource
+	for _, p := range list {
+		one, n := resource(p.GetResource().GetCapability()), int64(p.GetResource().GetNumContainers())
+		all.MemoryMB += one.MemoryMB * n
+		all.VCores += one.VCores * int32(n)
+	}
+	return all
 }
 
 func nmTokens(list []*wire.NMTokenProto) []NMToken {

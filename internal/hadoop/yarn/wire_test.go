@@ -126,7 +126,7 @@ func TestWarningsOnTheWire(t *testing.T) {
 	decode(t, javaWarning, &r)
 	a := answer(&r)
 	id := func(n int64) []ContainerID { return []ContainerID{{javaID.Attempt, n}} }
-	if want := (Preemption{Strict: []ContainerID{javaID}, Negotiable: id(13)}); !reflect.DeepEqual(a.Preempt, want) {
+	if want := (Preemption{Strict: []ContainerID{javaID}, Negotiable: id(13), Resources: Resource{MemoryMB: 1024, VCores: 1}}); !reflect.DeepEqual(a.Preempt, want) {
 		t.Errorf("the scheduler wants %+v, and Java wrote %+v", a.Preempt, want)
 	}
 	if len(a.Updated) != 1 || !a.Updated[0].Leaving() || a.Updated[0].Running() || a.Updated[0].ID.Host != "n2" || a.Updated[0].Timeout != 2*time.Minute {
@@ -289,5 +289,25 @@ func TestLoginsOfMastersDemandTheProtection(t *testing.T) {
 			}
 		}
 		_, _ = m.Close(), n.Close()
+	}
+}
+
+// TestWhatIsSubmitted: the reservation of an application and the time for which its attempts
+// count reach the ResourceManager.
+func TestWhatIsSubmitted(t *testing.T) {
+	r := ReservationID{Timestamp: 1700000000000, Number: 12}
+	b, err := proto.Marshal(Submission{Reservation: r, AttemptsWithin: 10 * time.Minute, MaxAttempts: 10}.proto())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p wire.ApplicationSubmissionContextProto
+	if err := proto.Unmarshal(b, &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.GetReservationId().GetClusterTimestamp() != r.Timestamp || p.GetReservationId().GetId() != r.Number || p.GetAttemptFailuresValidityInterval() != 600000 || p.GetMaxAppAttempts() != 10 {
+		t.Errorf("submitted is %v", &p)
+	}
+	if p := (Submission{}).proto(); p.ReservationId != nil || p.GetAttemptFailuresValidityInterval() != -1 {
+		t.Errorf("with nothing, submitted is %v", p)
 	}
 }

@@ -123,7 +123,10 @@ func (c *closing) again(why error) error {
 				return nil
 			}
 		}
-		why = errors.Join(errs...)
+		why = c.f.explainTakenOver(errors.Join(errs...))
+		if errors.Is(why, errTakenOver) {
+			return why
+		}
 		if !wait.Wait(ctx) {
 			return fmt.Errorf("no DataNode could be told the end of a block: %w", why)
 		}

@@ -2,7 +2,9 @@ package write
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	pb "google.golang.org/protobuf/proto"
@@ -27,7 +29,7 @@ func (f *File) complete() error {
 			Src: &f.path, ClientName: &f.c.name, Last: f.s.previous, FileId: &f.id,
 		}, resp)
 		if err != nil {
-			return fmt.Errorf("completing %s: %w", f.path, err)
+			return fmt.Errorf("completing %s: %w", f.path, f.explainTakenOver(err))
 		}
 		if resp.GetResult() {
 			return nil
@@ -83,16 +85,25 @@ func (f *File) giveUp(ctx context.Context) error {
 	return f.c.nn.Call(ctx, "recoverLease", &wire.RecoverLeaseRequestProto{Src: &f.path, ClientName: &f.c.name}, &wire.RecoverLeaseResponseProto{})
 }
 
-// ours reports whether the file is still at its path, and its lease this Client's
-// (FSNamesystem.checkLease, which fsync makes).
+// ours reports whether the file is still at its path, and its lease this Client's.
 func (f *File) ours(ctx context.Context) (bool, error) {
-	there := &wire.GetFileInfoResponseProto{}
-	if err := f.c.nn.Call(ctx, "getFileInfo", &wire.GetFileInfoRequestProto{Src: &f.path}, there); err != nil {
+	there, err := f.exists(ctx)
+	if err != nil || !there {
 		return false, err
 	}
-	if there.GetFs().GetFileId() != f.id {
-		return false, nil
-	}
+	return f.holdsLease(ctx)
+}
+
+// exists reports whether the file is still at its path.
+func (f *File) exists(ctx context.Context) (bool, error) {
+	info := &wire.GetFileInfoResponseProto{}
+	err := f.c.nn.Call(ctx, "getFileInfo", &wire.GetFileInfoRequestProto{Src: &f.path}, info)
+	return err == nil && info.GetFs().GetFileId() == f.id, err
+}
+
+// holdsLease reports whether the file's lease is this Client's (FSNamesystem.checkLease, which
+// fsync makes).
+func (f *File) holdsLease(ctx context.Context) (bool, error) {
 	err := f.c.nn.Call(ctx, "fsync", &wire.FsyncRequestProto{Src: &f.path, Client: &f.c.name, FileId: &f.id}, &wire.FsyncResponseProto{})
 	if rpc.IsRemote(err, "org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException") || rpc.IsRemote(err, "java.io.FileNotFoundException") {
 		return false, nil
@@ -100,4 +111,27 @@ func (f *File) ours(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
+// errTakenOver is an ESTALE that says why.
+var errTakenOver = fmt.Errorf("another writer has taken the file over: %w", syscall.ESTALE)
+
+// explainTakenOver adds errTakenOver to a failure whose cause is that. The NameNode and the DataNodes
+// do not say so while the other one's recovery of the last block is under way, or is done:
+// then the block is in the wrong state (FSNamesystem.checkUCBlock, a plain IOException), or
+// has another generation stamp.
+func (f *File) explainTakenOver(err error) error {
+	if f.running.Err() != nil || errors.Is(err, errTakenOver) {
+		return err // nobody waits for it, or it is known
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), abortLimit)
+	defer cancel()
+	if there, askErr := f.exists(ctx); askErr != nil || !there {
+		return err
+	}
+	if ours, askErr := f.holdsLease(ctx); askErr != nil || ours {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errTakenOver, err)
+}
+
+// abortLimit bounds what is asked of the NameNode once a file has failed.
 const abortLimit = 10 * time.Second

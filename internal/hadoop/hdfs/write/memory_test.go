@@ -2,6 +2,7 @@ package write_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +11,40 @@ import (
 	"holdfast/internal/hadoop/hdfs/budget"
 	"holdfast/internal/hadoop/hdfs/write"
 )
+
+// TestWritersHaveIdleReadersGiveWay: when what readers keep leaves no room, who writes has that
+// dropped, and does not write in small packets because of it.
+func TestWritersHaveIdleReadersGiveWay(t *testing.T) {
+	const limit, size = 4 << 20, 8 << 20
+	idle := int64(2 * limit)
+	var mu sync.Mutex
+	var memory *budget.Memory
+	memory = budget.New(limit, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		memory.Add(-int(idle))
+		idle = 0
+	})
+	memory.Add(int(idle))
+	f := create(t, clientWith(t, write.Options{Replication: 1, BlockSize: 16 << 20, Memory: memory}), "/relieved")
+	want := content(3, size)
+	if _, err := f.Write(want[:100_000]); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	left := idle
+	mu.Unlock()
+	if left > 0 || memory.Short() {
+		t.Errorf("after the first write readers keep %d bytes, and all hold %d", left, memory.Held())
+	}
+	if _, err := f.Write(want[100_000:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "/relieved", want)
+}
 
 // TestMemoryIsShared writes many files at once, with memory for few of them:
 // all get on, together they hold little, and nothing once they are closed.

@@ -2,9 +2,11 @@ package write_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -174,4 +176,27 @@ func TestADataNodeHangs(t *testing.T) {
 	for i, content := range want {
 		same(t, fmt.Sprintf("/hangs-%d", i), content)
 	}
+}
+
+// TestAnotherHasTakenTheFile: a writer whose lease another one has had recovered is told that,
+// and not that something of HDFS is broken.
+func TestAnotherHasTakenTheFile(t *testing.T) {
+	f := create(t, client(t, 3, 16<<20), "/taken")
+	if _, err := f.Write(content(1, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := shared.Get(t).Hadoop(t.Context(), "org.apache.hadoop.hdfs.tools.DebugAdmin", "recoverLease", "-path", "/taken", "-retries", "30"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, err := f.Write(content(2, 1000))
+	if err == nil {
+		err = f.Close()
+	}
+	if !errors.Is(err, syscall.ESTALE) || !strings.Contains(err.Error(), "another writer") {
+		t.Errorf("the writer is told %v", err)
+	}
+	same(t, "/taken", content(1, 1000))
 }

@@ -34,7 +34,7 @@ func (f *File) recover() error {
 		f.s.unackedRecoveries, f.s.ackedTo = 0, f.ackedTo
 	}
 	f.mu.Unlock()
-	f.s.pipe = nil
+	f.s.pipe, f.s.added = nil, nil
 	if f.s.unackedRecoveries > unackedRecoveriesLimit {
 		return fmt.Errorf("%d pipelines broke one after the other, and none took anything: %w", f.s.unackedRecoveries, why)
 	}
@@ -49,9 +49,13 @@ func (f *File) recover() error {
 // fail during that. If none is left, it returns what none returns, or errNoneLeft if that
 // is nil.
 func (f *File) rebuildWithout(bad int, why error, stage wire.OpWriteBlockProto_BlockConstructionStage, none func() error) error {
+	holders := 0 // tries that failed by a DataNode that had the block before
 	for tries := 0; ; tries++ {
-		if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND_RECOVERY && tries == resumeTries {
+		if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND_RECOVERY && holders == resumeTries {
 			return fmt.Errorf("%w: %w", errNoneLeft, why)
+		}
+		if bad < 0 || bad >= len(f.s.nodes) || !slices.Contains(f.s.added, f.s.nodes[bad].info) {
+			holders++
 		}
 		if !f.awaitKeys(why, tries) {
 			bad = min(max(bad, 0), len(f.s.nodes)-1)
@@ -101,7 +105,7 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 			// exist.
 			_ = f.tryAddNode()
 		} else if err := f.addNode(); err != nil && f.demandsAnother() {
-			return -1, fmt.Errorf("a DataNode is lost and no other takes its place, which dfs.client.block.write.replace-datanode-on-failure.best-effort is set to false for: %w", err)
+			return -1, fmt.Errorf("a DataNode is lost, %d are left, and no other takes its place, which by the Hadoop properties dfs.client.block.write.replace-datanode-on-failure.best-effort and .min-replication is an error: %w", len(f.s.nodes), err)
 		} else if err != nil {
 			f.c.o.Log.Warnf("writing %s: continuing with %d DataNodes: %v", f.path, len(f.s.nodes), err)
 		}
@@ -142,16 +146,26 @@ func (f *File) addNode() error {
 	}
 }
 
+// addedLimit is how many DataNodes are added to a pipeline while it is rebuilt, of which each
+// may be lost as well: NameNodes offer one for up to ten minutes after it has died.
+const addedLimit = 5
+
 // tryAddNode tries once. If there is no other DataNode, it tries those that failed earlier,
-// except the last one: they may be back.
+// except the last one: they may be back. It takes none twice while a pipeline is rebuilt: the
+// copying to one that is dead succeeds as its source says (DataNode.DataTransfer logs what
+// fails), and only the pipeline finds out.
 func (f *File) tryAddNode() error {
-	added, token, err := f.anotherNode(f.s.excluded)
+	if len(f.s.added) >= addedLimit {
+		return fmt.Errorf("%d were added, and each of them failed", len(f.s.added))
+	}
+	added, token, err := f.anotherNode(slices.Concat(f.s.excluded, f.s.added))
 	if err != nil && len(f.s.excluded) > 1 {
-		added, token, err = f.anotherNode(f.s.excluded[len(f.s.excluded)-1:])
+		added, token, err = f.anotherNode(slices.Concat(f.s.excluded[len(f.s.excluded)-1:], f.s.added))
 	}
 	if err != nil {
 		return err
 	}
+	f.s.added = append(f.s.added, added.info)
 	return f.copyTo(added, token)
 }
 

@@ -18,6 +18,10 @@ type Replace struct {
 	// own client does that unless best-effort is set; here it has to be asked for,
 	// since otherwise a write continues with the remaining DataNodes.
 	Strict bool
+	// Least is how many DataNodes are enough for a write to continue where Strict is set: 0 none
+	// (dfs.client.block.write.replace-datanode-on-failure.min-replication; addDatanode2ExistingPipeline
+	// of DataStreamer.java).
+	Least int
 }
 
 // wantsAnother reports whether the block that is written should get another DataNode:
@@ -30,10 +34,14 @@ func (f *File) wantsAnother() bool {
 }
 
 // demandsAnother reports whether the write fails if none is found.
-func (f *File) demandsAnother() bool { return f.c.o.Replace.Strict && f.demanded() }
+func (f *File) demandsAnother() bool {
+	r := f.c.o.Replace
+	return r.Strict && f.demanded() && (r.Least <= 0 || len(f.s.nodes) < r.Least)
+}
 
 // demanded is Hadoop's condition: of a replication of 3 and more, when half or fewer
-// of the DataNodes are left, and when any is lost of a file that has readers already.
+// of the DataNodes are left, and when any is lost of a file that has readers already, or is added
+// to.
 func (f *File) demanded() bool {
 	r := f.wanted()
 	switch f.c.o.Replace.Policy {

@@ -28,6 +28,7 @@ func (f *File) resume(ctx context.Context, b *wire.LocatedBlockProto) error {
 		f.s.nodes = n
 	}
 	f.filled = int64(f.s.block.GetNumBytes())
+	f.flushed.Store(true) // by who wrote it
 	f.s.acked, f.s.sent = f.filled, f.filled
 	if len(f.s.nodes) == 0 {
 		return fmt.Errorf("%w: the NameNode knows of no DataNode that has it", ErrNotResumed)

@@ -24,6 +24,7 @@ type streamState struct {
 	token             *wire.BlockTokenProto
 	nodes             []node
 	excluded          []*wire.DatanodeInfoProto // not to be used for this file any longer
+	added             []*wire.DatanodeInfoProto // to the pipeline, while it is rebuilt
 	slowSetup         bool                      // a pipeline took long to be set up, with all DataNodes there
 	acceptsSingleNode bool                      // waiting for a second DataNode for a block has failed
 	pipe              *pipeline
@@ -55,6 +56,7 @@ const heartbeatEvery = 20 * time.Second
 func (f *File) stream() {
 	defer close(f.done)
 	if err := f.run(); err != nil {
+		err = f.explainTakenOver(err)
 		f.mu.Lock()
 		f.fail(err) // the file is of no use, and nobody waits for the block before
 		f.mu.Unlock()
