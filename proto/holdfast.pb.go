@@ -326,24 +326,25 @@ type JobSpec struct {
 	AmVcores   int32 `protobuf:"varint,34,opt,name=am_vcores,json=amVcores,proto3" json:"am_vcores,omitempty"`
 	// YARN only: the container image in which the AM and the tasks of roles without an image
 	// of their own run; empty means on the host. The other settings are for roles' images, too.
-	Image           string   `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
-	ImageRuntime    string   `protobuf:"bytes,41,opt,name=image_runtime,json=imageRuntime,proto3" json:"image_runtime,omitempty"` // docker or runc; empty means docker
-	ImageMounts     []string `protobuf:"bytes,42,rep,name=image_mounts,json=imageMounts,proto3" json:"image_mounts,omitempty"`    // SOURCE:DESTINATION:MODE
-	ImageNetwork    string   `protobuf:"bytes,43,opt,name=image_network,json=imageNetwork,proto3" json:"image_network,omitempty"` // empty means the node's default
-	ImagePrivileged bool     `protobuf:"varint,44,opt,name=image_privileged,json=imagePrivileged,proto3" json:"image_privileged,omitempty"`
+	Image           string   `protobuf:"bytes,35,opt,name=image,proto3" json:"image,omitempty"`
+	ImageRuntime    string   `protobuf:"bytes,36,opt,name=image_runtime,json=imageRuntime,proto3" json:"image_runtime,omitempty"` // docker or runc; empty means docker
+	ImageMounts     []string `protobuf:"bytes,37,rep,name=image_mounts,json=imageMounts,proto3" json:"image_mounts,omitempty"`    // SOURCE:DESTINATION:MODE
+	ImageNetwork    string   `protobuf:"bytes,38,opt,name=image_network,json=imageNetwork,proto3" json:"image_network,omitempty"` // empty means the node's default
+	ImagePrivileged bool     `protobuf:"varint,39,opt,name=image_privileged,json=imagePrivileged,proto3" json:"image_privileged,omitempty"`
 	// How long a group that may do with fewer ranks waits for those that it has lost; absent
-	// means 30 s.
-	ElasticWaitMs *int64 `protobuf:"varint,50,opt,name=elastic_wait_ms,json=elasticWaitMs,proto3,oneof" json:"elastic_wait_ms,omitempty"`
+	// means 30 s, and with spares, where a rank without a container is not waited for, only
+	// when the job starts.
+	ElasticWaitMs *int64 `protobuf:"varint,40,opt,name=elastic_wait_ms,json=elasticWaitMs,proto3,oneof" json:"elastic_wait_ms,omitempty"`
 	// How long a group works with fewer ranks until others join; 0 means until a checkpoint
 	// is complete.
-	ElasticGrowMs int64 `protobuf:"varint,51,opt,name=elastic_grow_ms,json=elasticGrowMs,proto3" json:"elastic_grow_ms,omitempty"`
-	TotalSteps    int32 `protobuf:"varint,52,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the program makes; 0: it says so itself, or nobody knows
+	ElasticGrowMs int64 `protobuf:"varint,41,opt,name=elastic_grow_ms,json=elasticGrowMs,proto3" json:"elastic_grow_ms,omitempty"`
+	TotalSteps    int32 `protobuf:"varint,42,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"` // that the program makes; 0: it says so itself, or nobody knows
 	// For how long a task must be slower than the others of its role to be a straggler, and how
 	// many times slower; 0 means that none is looked for, and 2. straggler_moves is how often one
 	// task is moved to another node for that.
-	StragglerTimeMs int64   `protobuf:"varint,60,opt,name=straggler_time_ms,json=stragglerTimeMs,proto3" json:"straggler_time_ms,omitempty"`
-	StragglerFactor float64 `protobuf:"fixed64,61,opt,name=straggler_factor,json=stragglerFactor,proto3" json:"straggler_factor,omitempty"`
-	StragglerMoves  int32   `protobuf:"varint,62,opt,name=straggler_moves,json=stragglerMoves,proto3" json:"straggler_moves,omitempty"`
+	StragglerTimeMs int64   `protobuf:"varint,43,opt,name=straggler_time_ms,json=stragglerTimeMs,proto3" json:"straggler_time_ms,omitempty"`
+	StragglerFactor float64 `protobuf:"fixed64,44,opt,name=straggler_factor,json=stragglerFactor,proto3" json:"straggler_factor,omitempty"`
+	StragglerMoves  int32   `protobuf:"varint,45,opt,name=straggler_moves,json=stragglerMoves,proto3" json:"straggler_moves,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -717,23 +718,23 @@ type RoleSpec struct {
 	Launcher bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
 	// SIGTERM does not end its processes: they agree on a step at which all save, and
 	// cannot once one of them is lost. Derived from the framework.
-	SavesTogether bool `protobuf:"varint,16,opt,name=saves_together,json=savesTogether,proto3" json:"saves_together,omitempty"`
+	SavesTogether bool `protobuf:"varint,14,opt,name=saves_together,json=savesTogether,proto3" json:"saves_together,omitempty"`
 	// A service that holds nothing of the model: with its loss nothing is rolled back.
-	Coordinates  bool     `protobuf:"varint,17,opt,name=coordinates,proto3" json:"coordinates,omitempty"`
-	NodeLabel    string   `protobuf:"bytes,14,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"`          // YARN only; empty means JobSpec.node_label
-	Spread       bool     `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`                                // YARN only: no two of its tasks are on one node
-	Pack         bool     `protobuf:"varint,19,opt,name=pack,proto3" json:"pack,omitempty"`                                    // YARN only: its tasks are on one node, or else one rack, if there is room
-	AntiAffinity []string `protobuf:"bytes,20,rep,name=anti_affinity,json=antiAffinity,proto3" json:"anti_affinity,omitempty"` // YARN only: roles with whose tasks its own share no node
+	Coordinates  bool     `protobuf:"varint,15,opt,name=coordinates,proto3" json:"coordinates,omitempty"`
+	NodeLabel    string   `protobuf:"bytes,16,opt,name=node_label,json=nodeLabel,proto3" json:"node_label,omitempty"`          // YARN only; empty means JobSpec.node_label
+	Spread       bool     `protobuf:"varint,17,opt,name=spread,proto3" json:"spread,omitempty"`                                // YARN only: no two of its tasks are on one node
+	Pack         bool     `protobuf:"varint,18,opt,name=pack,proto3" json:"pack,omitempty"`                                    // YARN only: its tasks are on one node, or else one rack, if there is room
+	AntiAffinity []string `protobuf:"bytes,19,rep,name=anti_affinity,json=antiAffinity,proto3" json:"anti_affinity,omitempty"` // YARN only: roles with whose tasks its own share no node
 	// YARN only: what each task gets of resource types other than memory, vcores and GPUs, by
 	// their names; once submitted, in the units in which the cluster counts them.
-	Resources map[string]*Amount `protobuf:"bytes,18,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Resources map[string]*Amount `protobuf:"bytes,20,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The container image in which the role's tasks run; empty means JobSpec.image.
-	Image string `protobuf:"bytes,40,opt,name=image,proto3" json:"image,omitempty"`
+	Image string `protobuf:"bytes,21,opt,name=image,proto3" json:"image,omitempty"`
 	// Of ranks: they work in numbers that this divides; 0 and 1 allow any.
-	Multiple int32 `protobuf:"varint,30,opt,name=multiple,proto3" json:"multiple,omitempty"`
+	Multiple int32 `protobuf:"varint,22,opt,name=multiple,proto3" json:"multiple,omitempty"`
 	// Path of a page that each task serves by HTTP on its port, to which the job's page
 	// links; empty if there is none.
-	WebPath       string `protobuf:"bytes,50,opt,name=web_path,json=webPath,proto3" json:"web_path,omitempty"`
+	WebPath       string `protobuf:"bytes,23,opt,name=web_path,json=webPath,proto3" json:"web_path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1532,10 +1533,11 @@ func (x *Hello) GetNeedsPeers() bool {
 // the task are in place and that its port is reserved.
 type Prepared struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          int32                  `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`        // on which the task is to listen
-	Steering      string                 `protobuf:"bytes,2,opt,name=steering,proto3" json:"steering,omitempty"` // "seccomp" or "forwarding"
-	Mounting      string                 `protobuf:"bytes,3,opt,name=mounting,proto3" json:"mounting,omitempty"` // "fuse" or "symlink"
-	Notes         []string               `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`       // limitations of this node, for the user
+	Port          int32                  `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`                         // on which the task is to listen
+	Steering      string                 `protobuf:"bytes,2,opt,name=steering,proto3" json:"steering,omitempty"`                  // "seccomp" or "forwarding"
+	Mounting      string                 `protobuf:"bytes,3,opt,name=mounting,proto3" json:"mounting,omitempty"`                  // "fuse" or "symlink"
+	Notes         []string               `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`                        // limitations of this node, for the user
+	PeerPort      int32                  `protobuf:"varint,5,opt,name=peer_port,json=peerPort,proto3" json:"peer_port,omitempty"` // by which peers know the task
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1596,6 +1598,13 @@ func (x *Prepared) GetNotes() []string {
 		return x.Notes
 	}
 	return nil
+}
+
+func (x *Prepared) GetPeerPort() int32 {
+	if x != nil {
+		return x.PeerPort
+	}
+	return 0
 }
 
 // Started reports that the attempt's process runs.
@@ -1677,6 +1686,7 @@ type Exited struct {
 	Stack          []string               `protobuf:"bytes,13,rep,name=stack,proto3" json:"stack,omitempty"`                                         // stack traces, if requested by Stop.dump_stacks
 	Step           int64                  `protobuf:"varint,14,opt,name=step,proto3" json:"step,omitempty"`                                          // last step in the output; 0 if none
 	Scalars        []*Scalar              `protobuf:"bytes,15,rep,name=scalars,proto3" json:"scalars,omitempty"`                                     // in the output since the last heartbeat
+	Restore        *Restore               `protobuf:"bytes,16,opt,name=restore,proto3" json:"restore,omitempty"`                                     // absent if it has read nothing
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1816,6 +1826,13 @@ func (x *Exited) GetScalars() []*Scalar {
 	return nil
 }
 
+func (x *Exited) GetRestore() *Restore {
+	if x != nil {
+		return x.Restore
+	}
+	return nil
+}
+
 // NeedsPeers reports that the running attempt needs the processes of other tasks, also of
 // those whose work is done. On later streams, Hello says so.
 type NeedsPeers struct {
@@ -1922,13 +1939,14 @@ type Heartbeat struct {
 	ReceivedBytesPerSecond *float64 `protobuf:"fixed64,15,opt,name=received_bytes_per_second,json=receivedBytesPerSecond,proto3,oneof" json:"received_bytes_per_second,omitempty"`
 	Gpu                    *GPUUse  `protobuf:"bytes,16,opt,name=gpu,proto3" json:"gpu,omitempty"` // of the GPUs that the task has claimed; absent if it has none, or that is not known
 	// How often the attempt's output has shown a new step, and the time since it last did.
-	ReportedSteps int64 `protobuf:"varint,30,opt,name=reported_steps,json=reportedSteps,proto3" json:"reported_steps,omitempty"`
-	StepAgeMs     int64 `protobuf:"varint,31,opt,name=step_age_ms,json=stepAgeMs,proto3" json:"step_age_ms,omitempty"`
+	ReportedSteps int64 `protobuf:"varint,17,opt,name=reported_steps,json=reportedSteps,proto3" json:"reported_steps,omitempty"`
+	StepAgeMs     int64 `protobuf:"varint,18,opt,name=step_age_ms,json=stepAgeMs,proto3" json:"step_age_ms,omitempty"`
 	// Of ranks: how often it was looked at whether a process of the attempt is at work, and how
 	// often one was.
-	Looks         int64     `protobuf:"varint,32,opt,name=looks,proto3" json:"looks,omitempty"`
-	LooksAtWork   int64     `protobuf:"varint,33,opt,name=looks_at_work,json=looksAtWork,proto3" json:"looks_at_work,omitempty"`
-	Pressure      *Pressure `protobuf:"bytes,34,opt,name=pressure,proto3" json:"pressure,omitempty"` // absent where the kernel does not tell
+	Looks         int64     `protobuf:"varint,19,opt,name=looks,proto3" json:"looks,omitempty"`
+	LooksAtWork   int64     `protobuf:"varint,20,opt,name=looks_at_work,json=looksAtWork,proto3" json:"looks_at_work,omitempty"`
+	Pressure      *Pressure `protobuf:"bytes,21,opt,name=pressure,proto3" json:"pressure,omitempty"` // absent where the kernel does not tell
+	Restore       *Restore  `protobuf:"bytes,22,opt,name=restore,proto3" json:"restore,omitempty"`   // of the attempt; absent until it has ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2110,6 +2128,68 @@ func (x *Heartbeat) GetPressure() *Pressure {
 	return nil
 }
 
+func (x *Heartbeat) GetRestore() *Restore {
+	if x != nil {
+		return x.Restore
+	}
+	return nil
+}
+
+// Restore says how long an attempt has read at its checkpoint paths before it went on: from the
+// first read to the last one before its second step, or before the first file that it completes
+// there.
+type Restore struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TookMs        int64                  `protobuf:"varint,1,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"`
+	AgeMs         int64                  `protobuf:"varint,2,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"` // from its end until the message was sent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Restore) Reset() {
+	*x = Restore{}
+	mi := &file_holdfast_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Restore) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Restore) ProtoMessage() {}
+
+func (x *Restore) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Restore.ProtoReflect.Descriptor instead.
+func (*Restore) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Restore) GetTookMs() int64 {
+	if x != nil {
+		return x.TookMs
+	}
+	return 0
+}
+
+func (x *Restore) GetAgeMs() int64 {
+	if x != nil {
+		return x.AgeMs
+	}
+	return 0
+}
+
 // Pressure is how much processes have to wait for what they share, as a share of the last
 // minute in which at least one did (pressure stall information).
 type Pressure struct {
@@ -2125,7 +2205,7 @@ type Pressure struct {
 
 func (x *Pressure) Reset() {
 	*x = Pressure{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2217,7 @@ func (x *Pressure) String() string {
 func (*Pressure) ProtoMessage() {}
 
 func (x *Pressure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2230,7 @@ func (x *Pressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pressure.ProtoReflect.Descriptor instead.
 func (*Pressure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Pressure) GetCpu() float64 {
@@ -2200,7 +2280,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2292,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2305,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GPUUse) GetPercent() float64 {
@@ -2265,7 +2345,7 @@ type Scalar struct {
 
 func (x *Scalar) Reset() {
 	*x = Scalar{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2277,7 +2357,7 @@ func (x *Scalar) String() string {
 func (*Scalar) ProtoMessage() {}
 
 func (x *Scalar) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2290,7 +2370,7 @@ func (x *Scalar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scalar.ProtoReflect.Descriptor instead.
 func (*Scalar) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Scalar) GetName() string {
@@ -2343,7 +2423,7 @@ type AgentFailure struct {
 
 func (x *AgentFailure) Reset() {
 	*x = AgentFailure{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2355,7 +2435,7 @@ func (x *AgentFailure) String() string {
 func (*AgentFailure) ProtoMessage() {}
 
 func (x *AgentFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2368,7 +2448,7 @@ func (x *AgentFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFailure.ProtoReflect.Descriptor instead.
 func (*AgentFailure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AgentFailure) GetDetail() string {
@@ -2411,7 +2491,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2503,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2516,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Committed) GetPath() string {
@@ -2462,13 +2542,17 @@ type CommittedFile struct {
 	HasCrc32C      bool                   `protobuf:"varint,5,opt,name=has_crc32c,json=hasCrc32c,proto3" json:"has_crc32c,omitempty"`
 	Inode          uint64                 `protobuf:"varint,6,opt,name=inode,proto3" json:"inode,omitempty"`                                           // in the store, unchanged by renames; 0 if unknown
 	ModifiedUnixNs int64                  `protobuf:"varint,7,opt,name=modified_unix_ns,json=modifiedUnixNs,proto3" json:"modified_unix_ns,omitempty"` // set only by stores that reuse inodes (local ones)
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// From the first change of its content until it became visible; 0 if it was renamed, or is
+	// written in place.
+	WritingMs     int64 `protobuf:"varint,8,opt,name=writing_ms,json=writingMs,proto3" json:"writing_ms,omitempty"`
+	AgeMs         int64 `protobuf:"varint,9,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"` // from then until the message was sent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CommittedFile) Reset() {
 	*x = CommittedFile{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2480,7 +2564,7 @@ func (x *CommittedFile) String() string {
 func (*CommittedFile) ProtoMessage() {}
 
 func (x *CommittedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2493,7 +2577,7 @@ func (x *CommittedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
 func (*CommittedFile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CommittedFile) GetName() string {
@@ -2545,6 +2629,20 @@ func (x *CommittedFile) GetModifiedUnixNs() int64 {
 	return 0
 }
 
+func (x *CommittedFile) GetWritingMs() int64 {
+	if x != nil {
+		return x.WritingMs
+	}
+	return 0
+}
+
+func (x *CommittedFile) GetAgeMs() int64 {
+	if x != nil {
+		return x.AgeMs
+	}
+	return 0
+}
+
 // Prewarmed reports that the container has done all that Prewarm asked for. The
 // agent repeats it on every new stream.
 type Prewarmed struct {
@@ -2555,7 +2653,7 @@ type Prewarmed struct {
 
 func (x *Prewarmed) Reset() {
 	*x = Prewarmed{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2567,7 +2665,7 @@ func (x *Prewarmed) String() string {
 func (*Prewarmed) ProtoMessage() {}
 
 func (x *Prewarmed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2580,7 +2678,7 @@ func (x *Prewarmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarmed.ProtoReflect.Descriptor instead.
 func (*Prewarmed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 // ExecOutput is a part of the answer to Exec.
@@ -2597,7 +2695,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2707,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2720,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExecOutput) GetId() int64 {
@@ -2679,7 +2777,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2789,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2802,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -2756,6 +2854,7 @@ type ToAgent struct {
 	//	*ToAgent_Prewarm
 	//	*ToAgent_Exec
 	//	*ToAgent_EndLingering
+	//	*ToAgent_ChangePort
 	Message       isToAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2763,7 +2862,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2775,7 +2874,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2788,7 +2887,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -2888,6 +2987,15 @@ func (x *ToAgent) GetEndLingering() *EndLingering {
 	return nil
 }
 
+func (x *ToAgent) GetChangePort() *ChangePort {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_ChangePort); ok {
+			return x.ChangePort
+		}
+	}
+	return nil
+}
+
 type isToAgent_Message interface {
 	isToAgent_Message()
 }
@@ -2932,6 +3040,10 @@ type ToAgent_EndLingering struct {
 	EndLingering *EndLingering `protobuf:"bytes,10,opt,name=end_lingering,json=endLingering,proto3,oneof"`
 }
 
+type ToAgent_ChangePort struct {
+	ChangePort *ChangePort `protobuf:"bytes,11,opt,name=change_port,json=changePort,proto3,oneof"`
+}
+
 func (*ToAgent_Assign) isToAgent_Message() {}
 
 func (*ToAgent_Start) isToAgent_Message() {}
@@ -2952,6 +3064,8 @@ func (*ToAgent_Exec) isToAgent_Message() {}
 
 func (*ToAgent_EndLingering) isToAgent_Message() {}
 
+func (*ToAgent_ChangePort) isToAgent_Message() {}
+
 // Exec runs a command beside the attempt that runs, as that attempt's processes see the
 // machine, or has these processes print their stacks. The agent answers with ExecOutput,
 // the last one with done set. No more than one runs at a time for an id.
@@ -2967,7 +3081,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2979,7 +3093,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2992,7 +3106,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Exec) GetId() int64 {
@@ -3050,14 +3164,14 @@ type Assign struct {
 	Spec          *JobSpec `protobuf:"bytes,13,opt,name=spec,proto3" json:"spec,omitempty"`
 	Routes        *Routes  `protobuf:"bytes,14,opt,name=routes,proto3" json:"routes,omitempty"`                         // full, or absent
 	MorePorts     int32    `protobuf:"varint,15,opt,name=more_ports,json=morePorts,proto3" json:"more_ports,omitempty"` // that are reserved for the task besides its own
-	WatchWork     bool     `protobuf:"varint,40,opt,name=watch_work,json=watchWork,proto3" json:"watch_work,omitempty"` // report how often the task is at work: Heartbeat.looks
+	WatchWork     bool     `protobuf:"varint,16,opt,name=watch_work,json=watchWork,proto3" json:"watch_work,omitempty"` // report how often the task is at work: Heartbeat.looks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3069,7 +3183,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3082,7 +3196,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Assign) GetJob() string {
@@ -3220,7 +3334,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3346,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3359,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -3316,7 +3430,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +3442,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3341,7 +3455,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -3358,6 +3472,53 @@ func (x *Stop) GetDumpStacks() bool {
 	return false
 }
 
+// ChangePort has the next attempts of the task listen on another port, by which its peers
+// know it from then on. If that is taken, the agent reserves another. It listens on the
+// former one itself, and resets connections to it. It answers with Prepared.
+type ChangePort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          int32                  `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangePort) Reset() {
+	*x = ChangePort{}
+	mi := &file_holdfast_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangePort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangePort) ProtoMessage() {}
+
+func (x *ChangePort) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangePort.ProtoReflect.Descriptor instead.
+func (*ChangePort) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ChangePort) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
 // EndLingering lets the processes of the running attempt end that linger. The agent
 // answers with Exited.
 type EndLingering struct {
@@ -3368,7 +3529,7 @@ type EndLingering struct {
 
 func (x *EndLingering) Reset() {
 	*x = EndLingering{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3541,7 @@ func (x *EndLingering) String() string {
 func (*EndLingering) ProtoMessage() {}
 
 func (x *EndLingering) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3554,7 @@ func (x *EndLingering) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
 func (*EndLingering) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -3415,7 +3576,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3427,7 +3588,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3440,7 +3601,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Routes) GetFull() bool {
@@ -3502,7 +3663,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3675,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3688,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Release) GetWhy() string {
@@ -3548,7 +3709,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3560,7 +3721,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3573,7 +3734,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -3601,7 +3762,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3613,7 +3774,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3626,7 +3787,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -3648,7 +3809,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3660,7 +3821,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3673,7 +3834,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -3703,7 +3864,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3876,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3889,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -3764,7 +3925,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3776,7 +3937,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3789,7 +3950,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -3830,7 +3991,7 @@ type RestartTaskRequest struct {
 
 func (x *RestartTaskRequest) Reset() {
 	*x = RestartTaskRequest{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3842,7 +4003,7 @@ func (x *RestartTaskRequest) String() string {
 func (*RestartTaskRequest) ProtoMessage() {}
 
 func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3855,7 +4016,7 @@ func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
 func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RestartTaskRequest) GetTask() string {
@@ -3880,7 +4041,7 @@ type RestartTaskResponse struct {
 
 func (x *RestartTaskResponse) Reset() {
 	*x = RestartTaskResponse{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3892,7 +4053,7 @@ func (x *RestartTaskResponse) String() string {
 func (*RestartTaskResponse) ProtoMessage() {}
 
 func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3905,7 +4066,7 @@ func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
 func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 type ScaleRequest struct {
@@ -3919,7 +4080,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3931,7 +4092,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3944,7 +4105,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ScaleRequest) GetRole() string {
@@ -3976,7 +4137,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3988,7 +4149,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4001,7 +4162,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 type StatusRequest struct {
@@ -4012,7 +4173,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4024,7 +4185,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4037,7 +4198,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 // SamplesRequest selects samples of a job.
@@ -4056,7 +4217,7 @@ type SamplesRequest struct {
 
 func (x *SamplesRequest) Reset() {
 	*x = SamplesRequest{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4068,7 +4229,7 @@ func (x *SamplesRequest) String() string {
 func (*SamplesRequest) ProtoMessage() {}
 
 func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4081,7 +4242,7 @@ func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
 func (*SamplesRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SamplesRequest) GetNames() []string {
@@ -4118,7 +4279,7 @@ type JobSamples struct {
 
 func (x *JobSamples) Reset() {
 	*x = JobSamples{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4130,7 +4291,7 @@ func (x *JobSamples) String() string {
 func (*JobSamples) ProtoMessage() {}
 
 func (x *JobSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4143,7 +4304,7 @@ func (x *JobSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
 func (*JobSamples) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobSamples) GetId() string {
@@ -4187,7 +4348,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4199,7 +4360,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4212,7 +4373,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Series) GetName() string {
@@ -4281,13 +4442,14 @@ func (x *Series) GetMax() []float32 {
 type KillRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Why           string                 `protobuf:"bytes,1,opt,name=why,proto3" json:"why,omitempty"`
+	User          string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"` // who asks, for the audit log; not verified
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4299,7 +4461,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4312,12 +4474,19 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *KillRequest) GetWhy() string {
 	if x != nil {
 		return x.Why
+	}
+	return ""
+}
+
+func (x *KillRequest) GetUser() string {
+	if x != nil {
+		return x.User
 	}
 	return ""
 }
@@ -4331,7 +4500,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4343,7 +4512,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4356,7 +4525,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -4398,16 +4567,24 @@ type JobStatus struct {
 	// That the program says it makes, as the task that reported step does; 0 if it says none.
 	TotalSteps int64 `protobuf:"varint,24,opt,name=total_steps,json=totalSteps,proto3" json:"total_steps,omitempty"`
 	// Those that have worked, of tasks that restart together, the oldest first; at most 100.
-	Generations   []*Generation  `protobuf:"bytes,25,rep,name=generations,proto3" json:"generations,omitempty"`
-	AvoidedNodes  []*AvoidedNode `protobuf:"bytes,26,rep,name=avoided_nodes,json=avoidedNodes,proto3" json:"avoided_nodes,omitempty"` // by name
-	Queue         string         `protobuf:"bytes,28,opt,name=queue,proto3" json:"queue,omitempty"`                                   // that YARN has put the job into; empty for a local job, and if not known
+	Generations  []*Generation  `protobuf:"bytes,25,rep,name=generations,proto3" json:"generations,omitempty"`
+	AvoidedNodes []*AvoidedNode `protobuf:"bytes,26,rep,name=avoided_nodes,json=avoidedNodes,proto3" json:"avoided_nodes,omitempty"` // by name
+	Queue        string         `protobuf:"bytes,27,opt,name=queue,proto3" json:"queue,omitempty"`                                   // that YARN has put the job into; empty for a local job, and if not known
+	// When the next checkpoint is expected to be complete: from the distances of those that this
+	// AM has seen complete; 0 if these are few or differ much.
+	NextCheckpointUnixMs int64 `protobuf:"varint,28,opt,name=next_checkpoint_unix_ms,json=nextCheckpointUnixMs,proto3" json:"next_checkpoint_unix_ms,omitempty"`
+	// Of the NodeManager's page with the logs of the AM's container; empty for a local job.
+	AmLogsUrl string `protobuf:"bytes,29,opt,name=am_logs_url,json=amLogsUrl,proto3" json:"am_logs_url,omitempty"`
+	// How long the save took that completed the newest checkpoint: from the first change of one of
+	// its files until the last was in its place. Absent if this AM has seen none from its beginning.
+	SaveMs        *int64 `protobuf:"varint,30,opt,name=save_ms,json=saveMs,proto3,oneof" json:"save_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4419,7 +4596,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4432,7 +4609,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4624,6 +4801,27 @@ func (x *JobStatus) GetQueue() string {
 	return ""
 }
 
+func (x *JobStatus) GetNextCheckpointUnixMs() int64 {
+	if x != nil {
+		return x.NextCheckpointUnixMs
+	}
+	return 0
+}
+
+func (x *JobStatus) GetAmLogsUrl() string {
+	if x != nil {
+		return x.AmLogsUrl
+	}
+	return ""
+}
+
+func (x *JobStatus) GetSaveMs() int64 {
+	if x != nil && x.SaveMs != nil {
+		return *x.SaveMs
+	}
+	return 0
+}
+
 // AvoidedNode is a node to which containers are brought only if no other has room.
 type AvoidedNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4636,7 +4834,7 @@ type AvoidedNode struct {
 
 func (x *AvoidedNode) Reset() {
 	*x = AvoidedNode{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4648,7 +4846,7 @@ func (x *AvoidedNode) String() string {
 func (*AvoidedNode) ProtoMessage() {}
 
 func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4661,7 +4859,7 @@ func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AvoidedNode.ProtoReflect.Descriptor instead.
 func (*AvoidedNode) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AvoidedNode) GetNode() string {
@@ -4699,13 +4897,14 @@ type Generation struct {
 	LastStep          int64                  `protobuf:"varint,8,opt,name=last_step,json=lastStep,proto3" json:"last_step,omitempty"`                                   // the same
 	StepsPerSecond    float64                `protobuf:"fixed64,9,opt,name=steps_per_second,json=stepsPerSecond,proto3" json:"steps_per_second,omitempty"`              // from its first step to its last; 0 if not known
 	FirstStepAtUnixMs int64                  `protobuf:"varint,10,opt,name=first_step_at_unix_ms,json=firstStepAtUnixMs,proto3" json:"first_step_at_unix_ms,omitempty"` // 0 if it has made none
+	Least             int32                  `protobuf:"varint,11,opt,name=least,proto3" json:"least,omitempty"`                                                        // that can work
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4717,7 +4916,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4730,7 +4929,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -4803,6 +5002,13 @@ func (x *Generation) GetFirstStepAtUnixMs() int64 {
 	return 0
 }
 
+func (x *Generation) GetLeast() int32 {
+	if x != nil {
+		return x.Least
+	}
+	return 0
+}
+
 // ScalarValue is the last value of a scalar that tasks report.
 type ScalarValue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4817,7 +5023,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4829,7 +5035,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4842,7 +5048,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -4890,7 +5096,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4902,7 +5108,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4915,7 +5121,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -4943,7 +5149,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4955,7 +5161,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4968,7 +5174,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JobSummary) GetId() string {
@@ -5049,7 +5255,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5061,7 +5267,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5074,7 +5280,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -5165,19 +5371,28 @@ type TaskStatus struct {
 	Resources map[string]string `protobuf:"bytes,36,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// How long a step has taken lately, or, with shared_steps, the time from one report of a step
 	// to the next, as all tasks of the role count the same steps; 0 if not known.
-	StepSeconds float64 `protobuf:"fixed64,50,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"`
-	SharedSteps bool    `protobuf:"varint,51,opt,name=shared_steps,json=sharedSteps,proto3" json:"shared_steps,omitempty"`
+	StepSeconds float64 `protobuf:"fixed64,37,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"`
+	SharedSteps bool    `protobuf:"varint,38,opt,name=shared_steps,json=sharedSteps,proto3" json:"shared_steps,omitempty"`
 	// Of ranks, share of the time in which it was at work and did not wait; absent if not known.
-	WorkShare     *float64   `protobuf:"fixed64,52,opt,name=work_share,json=workShare,proto3,oneof" json:"work_share,omitempty"`
-	Straggler     *Straggler `protobuf:"bytes,53,opt,name=straggler,proto3" json:"straggler,omitempty"` // absent unless it is one
-	Pressure      *Pressure  `protobuf:"bytes,54,opt,name=pressure,proto3" json:"pressure,omitempty"`   // absent if not known
+	WorkShare *float64   `protobuf:"fixed64,39,opt,name=work_share,json=workShare,proto3,oneof" json:"work_share,omitempty"`
+	Straggler *Straggler `protobuf:"bytes,40,opt,name=straggler,proto3" json:"straggler,omitempty"` // absent unless it is one
+	Pressure  *Pressure  `protobuf:"bytes,41,opt,name=pressure,proto3" json:"pressure,omitempty"`   // absent if not known
+	// Since when the others work without it, and what it was lost by; 0 and empty unless it is
+	// parked, the latter also where it was never there.
+	ParkedSinceUnixMs int64  `protobuf:"varint,42,opt,name=parked_since_unix_ms,json=parkedSinceUnixMs,proto3" json:"parked_since_unix_ms,omitempty"`
+	ParkedCause       string `protobuf:"bytes,43,opt,name=parked_cause,json=parkedCause,proto3" json:"parked_cause,omitempty"`
+	// Of the NodeManager's page with the logs of its container; empty for a local job.
+	ContainerLogsUrl string `protobuf:"bytes,44,opt,name=container_logs_url,json=containerLogsUrl,proto3" json:"container_logs_url,omitempty"`
+	// How long the attempt has read at its checkpoint paths before it went on (Restore); absent if
+	// it has not, or not yet.
+	RestoreMs     *int64 `protobuf:"varint,45,opt,name=restore_ms,json=restoreMs,proto3,oneof" json:"restore_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5189,7 +5404,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5202,7 +5417,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -5492,6 +5707,34 @@ func (x *TaskStatus) GetPressure() *Pressure {
 	return nil
 }
 
+func (x *TaskStatus) GetParkedSinceUnixMs() int64 {
+	if x != nil {
+		return x.ParkedSinceUnixMs
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetParkedCause() string {
+	if x != nil {
+		return x.ParkedCause
+	}
+	return ""
+}
+
+func (x *TaskStatus) GetContainerLogsUrl() string {
+	if x != nil {
+		return x.ContainerLogsUrl
+	}
+	return ""
+}
+
+func (x *TaskStatus) GetRestoreMs() int64 {
+	if x != nil && x.RestoreMs != nil {
+		return *x.RestoreMs
+	}
+	return 0
+}
+
 // Straggler says how a task is slower than the others of its role.
 type Straggler struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5506,7 +5749,7 @@ type Straggler struct {
 
 func (x *Straggler) Reset() {
 	*x = Straggler{}
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5518,7 +5761,7 @@ func (x *Straggler) String() string {
 func (*Straggler) ProtoMessage() {}
 
 func (x *Straggler) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5531,7 +5774,7 @@ func (x *Straggler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Straggler.ProtoReflect.Descriptor instead.
 func (*Straggler) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Straggler) GetSinceUnixMs() int64 {
@@ -5581,7 +5824,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5593,7 +5836,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5606,7 +5849,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Stage) GetName() string {
@@ -5651,7 +5894,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[55]
+	mi := &file_holdfast_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5663,7 +5906,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[55]
+	mi := &file_holdfast_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5676,7 +5919,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{55}
+	return file_holdfast_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -5831,7 +6074,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[56]
+	mi := &file_holdfast_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5843,7 +6086,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[56]
+	mi := &file_holdfast_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5856,7 +6099,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{56}
+	return file_holdfast_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Notification) GetId() string {
@@ -5943,7 +6186,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[57]
+	mi := &file_holdfast_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5955,7 +6198,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[57]
+	mi := &file_holdfast_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5968,7 +6211,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{57}
+	return file_holdfast_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -6057,18 +6300,18 @@ const file_holdfast_proto_rawDesc = "" +
 	"\fam_memory_mb\x18! \x01(\x03R\n" +
 	"amMemoryMb\x12\x1b\n" +
 	"\tam_vcores\x18\" \x01(\x05R\bamVcores\x12\x14\n" +
-	"\x05image\x18( \x01(\tR\x05image\x12#\n" +
-	"\rimage_runtime\x18) \x01(\tR\fimageRuntime\x12!\n" +
-	"\fimage_mounts\x18* \x03(\tR\vimageMounts\x12#\n" +
-	"\rimage_network\x18+ \x01(\tR\fimageNetwork\x12)\n" +
-	"\x10image_privileged\x18, \x01(\bR\x0fimagePrivileged\x12+\n" +
-	"\x0felastic_wait_ms\x182 \x01(\x03H\x01R\relasticWaitMs\x88\x01\x01\x12&\n" +
-	"\x0felastic_grow_ms\x183 \x01(\x03R\relasticGrowMs\x12\x1f\n" +
-	"\vtotal_steps\x184 \x01(\x05R\n" +
+	"\x05image\x18# \x01(\tR\x05image\x12#\n" +
+	"\rimage_runtime\x18$ \x01(\tR\fimageRuntime\x12!\n" +
+	"\fimage_mounts\x18% \x03(\tR\vimageMounts\x12#\n" +
+	"\rimage_network\x18& \x01(\tR\fimageNetwork\x12)\n" +
+	"\x10image_privileged\x18' \x01(\bR\x0fimagePrivileged\x12+\n" +
+	"\x0felastic_wait_ms\x18( \x01(\x03H\x01R\relasticWaitMs\x88\x01\x01\x12&\n" +
+	"\x0felastic_grow_ms\x18) \x01(\x03R\relasticGrowMs\x12\x1f\n" +
+	"\vtotal_steps\x18* \x01(\x05R\n" +
 	"totalSteps\x12*\n" +
-	"\x11straggler_time_ms\x18< \x01(\x03R\x0fstragglerTimeMs\x12)\n" +
-	"\x10straggler_factor\x18= \x01(\x01R\x0fstragglerFactor\x12'\n" +
-	"\x0fstraggler_moves\x18> \x01(\x05R\x0estragglerMoves\x1a6\n" +
+	"\x11straggler_time_ms\x18+ \x01(\x03R\x0fstragglerTimeMs\x12)\n" +
+	"\x10straggler_factor\x18, \x01(\x01R\x0fstragglerFactor\x12'\n" +
+	"\x0fstraggler_moves\x18- \x01(\x05R\x0estragglerMoves\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
@@ -6091,17 +6334,17 @@ const file_holdfast_proto_rawDesc = "" +
 	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\x12\x1c\n" +
 	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
 	"\blauncher\x18\r \x01(\bR\blauncher\x12%\n" +
-	"\x0esaves_together\x18\x10 \x01(\bR\rsavesTogether\x12 \n" +
-	"\vcoordinates\x18\x11 \x01(\bR\vcoordinates\x12\x1d\n" +
+	"\x0esaves_together\x18\x0e \x01(\bR\rsavesTogether\x12 \n" +
+	"\vcoordinates\x18\x0f \x01(\bR\vcoordinates\x12\x1d\n" +
 	"\n" +
-	"node_label\x18\x0e \x01(\tR\tnodeLabel\x12\x16\n" +
-	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x12\n" +
-	"\x04pack\x18\x13 \x01(\bR\x04pack\x12#\n" +
-	"\ranti_affinity\x18\x14 \x03(\tR\fantiAffinity\x12?\n" +
-	"\tresources\x18\x12 \x03(\v2!.holdfast.RoleSpec.ResourcesEntryR\tresources\x12\x14\n" +
-	"\x05image\x18( \x01(\tR\x05image\x12\x1a\n" +
-	"\bmultiple\x18\x1e \x01(\x05R\bmultiple\x12\x19\n" +
-	"\bweb_path\x182 \x01(\tR\awebPath\x1aN\n" +
+	"node_label\x18\x10 \x01(\tR\tnodeLabel\x12\x16\n" +
+	"\x06spread\x18\x11 \x01(\bR\x06spread\x12\x12\n" +
+	"\x04pack\x18\x12 \x01(\bR\x04pack\x12#\n" +
+	"\ranti_affinity\x18\x13 \x03(\tR\fantiAffinity\x12?\n" +
+	"\tresources\x18\x14 \x03(\v2!.holdfast.RoleSpec.ResourcesEntryR\tresources\x12\x14\n" +
+	"\x05image\x18\x15 \x01(\tR\x05image\x12\x1a\n" +
+	"\bmultiple\x18\x16 \x01(\x05R\bmultiple\x12\x19\n" +
+	"\bweb_path\x18\x17 \x01(\tR\awebPath\x1aN\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.holdfast.AmountR\x05value:\x028\x01\"2\n" +
@@ -6155,17 +6398,18 @@ const file_holdfast_proto_rawDesc = "" +
 	" \x01(\x05R\ataskPid\x12(\n" +
 	"\x06exited\x18\v \x01(\v2\x10.holdfast.ExitedR\x06exited\x12\x1f\n" +
 	"\vneeds_peers\x18\f \x01(\bR\n" +
-	"needsPeers\"l\n" +
+	"needsPeers\"\x89\x01\n" +
 	"\bPrepared\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\x05R\x04port\x12\x1a\n" +
 	"\bsteering\x18\x02 \x01(\tR\bsteering\x12\x1a\n" +
 	"\bmounting\x18\x03 \x01(\tR\bmounting\x12\x14\n" +
-	"\x05notes\x18\x04 \x03(\tR\x05notes\"S\n" +
+	"\x05notes\x18\x04 \x03(\tR\x05notes\x12\x1b\n" +
+	"\tpeer_port\x18\x05 \x01(\x05R\bpeerPort\"S\n" +
 	"\aStarted\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\x03 \x01(\x03R\batUnixMs\"\xa0\x03\n" +
+	"at_unix_ms\x18\x03 \x01(\x03R\batUnixMs\"\xcd\x03\n" +
 	"\x06Exited\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x16\n" +
@@ -6183,11 +6427,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05error\x18\f \x01(\tR\x05error\x12\x14\n" +
 	"\x05stack\x18\r \x03(\tR\x05stack\x12\x12\n" +
 	"\x04step\x18\x0e \x01(\x03R\x04step\x12*\n" +
-	"\ascalars\x18\x0f \x03(\v2\x10.holdfast.ScalarR\ascalars\"\f\n" +
+	"\ascalars\x18\x0f \x03(\v2\x10.holdfast.ScalarR\ascalars\x12+\n" +
+	"\arestore\x18\x10 \x01(\v2\x11.holdfast.RestoreR\arestore\"\f\n" +
 	"\n" +
 	"NeedsPeers\"#\n" +
 	"\aLingers\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xa6\x06\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xd3\x06\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\trss_bytes\x18\x02 \x01(\x03R\brssBytes\x12&\n" +
@@ -6208,13 +6453,17 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x15sent_bytes_per_second\x18\x0e \x01(\x01H\x00R\x12sentBytesPerSecond\x88\x01\x01\x12>\n" +
 	"\x19received_bytes_per_second\x18\x0f \x01(\x01H\x01R\x16receivedBytesPerSecond\x88\x01\x01\x12\"\n" +
 	"\x03gpu\x18\x10 \x01(\v2\x10.holdfast.GPUUseR\x03gpu\x12%\n" +
-	"\x0ereported_steps\x18\x1e \x01(\x03R\rreportedSteps\x12\x1e\n" +
-	"\vstep_age_ms\x18\x1f \x01(\x03R\tstepAgeMs\x12\x14\n" +
-	"\x05looks\x18  \x01(\x03R\x05looks\x12\"\n" +
-	"\rlooks_at_work\x18! \x01(\x03R\vlooksAtWork\x12.\n" +
-	"\bpressure\x18\" \x01(\v2\x12.holdfast.PressureR\bpressureB\x18\n" +
+	"\x0ereported_steps\x18\x11 \x01(\x03R\rreportedSteps\x12\x1e\n" +
+	"\vstep_age_ms\x18\x12 \x01(\x03R\tstepAgeMs\x12\x14\n" +
+	"\x05looks\x18\x13 \x01(\x03R\x05looks\x12\"\n" +
+	"\rlooks_at_work\x18\x14 \x01(\x03R\vlooksAtWork\x12.\n" +
+	"\bpressure\x18\x15 \x01(\v2\x12.holdfast.PressureR\bpressure\x12+\n" +
+	"\arestore\x18\x16 \x01(\v2\x11.holdfast.RestoreR\arestoreB\x18\n" +
 	"\x16_sent_bytes_per_secondB\x1c\n" +
-	"\x1a_received_bytes_per_second\"j\n" +
+	"\x1a_received_bytes_per_second\"9\n" +
+	"\aRestore\x12\x17\n" +
+	"\atook_ms\x18\x01 \x01(\x03R\x06tookMs\x12\x15\n" +
+	"\x06age_ms\x18\x02 \x01(\x03R\x05ageMs\"j\n" +
 	"\bPressure\x12\x10\n" +
 	"\x03cpu\x18\x01 \x01(\x01R\x03cpu\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\x01R\x06memory\x12\x0e\n" +
@@ -6238,7 +6487,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x11directory_removed\x18\x04 \x01(\bR\x10directoryRemoved\"N\n" +
 	"\tCommitted\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12-\n" +
-	"\x05files\x18\x02 \x03(\v2\x17.holdfast.CommittedFileR\x05files\"\xc2\x01\n" +
+	"\x05files\x18\x02 \x03(\v2\x17.holdfast.CommittedFileR\x05files\"\xf8\x01\n" +
 	"\rCommittedFile\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x12\n" +
@@ -6247,7 +6496,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"has_crc32c\x18\x05 \x01(\bR\thasCrc32c\x12\x14\n" +
 	"\x05inode\x18\x06 \x01(\x04R\x05inode\x12(\n" +
-	"\x10modified_unix_ns\x18\a \x01(\x03R\x0emodifiedUnixNs\"\v\n" +
+	"\x10modified_unix_ns\x18\a \x01(\x03R\x0emodifiedUnixNs\x12\x1d\n" +
+	"\n" +
+	"writing_ms\x18\b \x01(\x03R\twritingMs\x12\x15\n" +
+	"\x06age_ms\x18\t \x01(\x03R\x05ageMs\"\v\n" +
 	"\tPrewarmed\"r\n" +
 	"\n" +
 	"ExecOutput\x12\x0e\n" +
@@ -6264,7 +6516,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vunsupported\x18\x05 \x01(\tR\vunsupported\x1a9\n" +
 	"\vSetEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xef\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\x04\n" +
 	"\aToAgent\x12*\n" +
 	"\x06assign\x18\x01 \x01(\v2\x10.holdfast.AssignH\x00R\x06assign\x12'\n" +
 	"\x05start\x18\x02 \x01(\v2\x0f.holdfast.StartH\x00R\x05start\x12$\n" +
@@ -6276,7 +6528,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\aprewarm\x18\b \x01(\v2\x11.holdfast.PrewarmH\x00R\aprewarm\x12$\n" +
 	"\x04exec\x18\t \x01(\v2\x0e.holdfast.ExecH\x00R\x04exec\x12=\n" +
 	"\rend_lingering\x18\n" +
-	" \x01(\v2\x16.holdfast.EndLingeringH\x00R\fendLingeringB\t\n" +
+	" \x01(\v2\x16.holdfast.EndLingeringH\x00R\fendLingering\x127\n" +
+	"\vchange_port\x18\v \x01(\v2\x14.holdfast.ChangePortH\x00R\n" +
+	"changePortB\t\n" +
 	"\amessage\"`\n" +
 	"\x04Exec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
@@ -6302,7 +6556,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"more_ports\x18\x0f \x01(\x05R\tmorePorts\x12\x1d\n" +
 	"\n" +
-	"watch_work\x18( \x01(\bR\twatchWork\"\xd5\x02\n" +
+	"watch_work\x18\x10 \x01(\bR\twatchWork\"\xd5\x02\n" +
 	"\x05Start\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x1e\n" +
 	"\n" +
@@ -6321,7 +6575,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04Stop\x12\x19\n" +
 	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\x12\x1f\n" +
 	"\vdump_stacks\x18\x02 \x01(\bR\n" +
-	"dumpStacks\"\x0e\n" +
+	"dumpStacks\" \n" +
+	"\n" +
+	"ChangePort\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\x05R\x04port\"\x0e\n" +
 	"\fEndLingering\"\xc5\x01\n" +
 	"\x06Routes\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12\x14\n" +
@@ -6388,11 +6645,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"intervalMs\x12\x10\n" +
 	"\x03min\x18\a \x03(\x02R\x03min\x12\x12\n" +
 	"\x04mean\x18\b \x03(\x02R\x04mean\x12\x10\n" +
-	"\x03max\x18\t \x03(\x02R\x03max\"\x1f\n" +
+	"\x03max\x18\t \x03(\x02R\x03max\"3\n" +
 	"\vKillRequest\x12\x10\n" +
-	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
+	"\x03why\x18\x01 \x01(\tR\x03why\x12\x12\n" +
+	"\x04user\x18\x02 \x01(\tR\x04user\"2\n" +
 	"\fKillResponse\x12\"\n" +
-	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xfc\a\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xfd\b\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -6425,11 +6683,16 @@ const file_holdfast_proto_rawDesc = "" +
 	"totalSteps\x126\n" +
 	"\vgenerations\x18\x19 \x03(\v2\x14.holdfast.GenerationR\vgenerations\x12:\n" +
 	"\ravoided_nodes\x18\x1a \x03(\v2\x15.holdfast.AvoidedNodeR\favoidedNodes\x12\x14\n" +
-	"\x05queue\x18\x1c \x01(\tR\x05queue\"W\n" +
+	"\x05queue\x18\x1b \x01(\tR\x05queue\x125\n" +
+	"\x17next_checkpoint_unix_ms\x18\x1c \x01(\x03R\x14nextCheckpointUnixMs\x12\x1e\n" +
+	"\vam_logs_url\x18\x1d \x01(\tR\tamLogsUrl\x12\x1c\n" +
+	"\asave_ms\x18\x1e \x01(\x03H\x00R\x06saveMs\x88\x01\x01B\n" +
+	"\n" +
+	"\b_save_ms\"W\n" +
 	"\vAvoidedNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\"\n" +
-	"\runtil_unix_ms\x18\x03 \x01(\x03R\vuntilUnixMs\"\xc6\x02\n" +
+	"\runtil_unix_ms\x18\x03 \x01(\x03R\vuntilUnixMs\"\xdc\x02\n" +
 	"\n" +
 	"Generation\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12&\n" +
@@ -6443,7 +6706,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\tlast_step\x18\b \x01(\x03R\blastStep\x12(\n" +
 	"\x10steps_per_second\x18\t \x01(\x01R\x0estepsPerSecond\x120\n" +
 	"\x15first_step_at_unix_ms\x18\n" +
-	" \x01(\x03R\x11firstStepAtUnixMs\"}\n" +
+	" \x01(\x03R\x11firstStepAtUnixMs\x12\x14\n" +
+	"\x05least\x18\v \x01(\x05R\x05least\"}\n" +
 	"\vScalarValue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x12\n" +
@@ -6471,7 +6735,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xc5\v\n" +
+	"warmStatus\"\xfa\f\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -6514,18 +6778,24 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x10gpu_memory_bytes\x18\" \x01(\x03R\x0egpuMemoryBytes\x123\n" +
 	"\x16gpu_memory_limit_bytes\x18# \x01(\x03R\x13gpuMemoryLimitBytes\x12A\n" +
 	"\tresources\x18$ \x03(\v2#.holdfast.TaskStatus.ResourcesEntryR\tresources\x12!\n" +
-	"\fstep_seconds\x182 \x01(\x01R\vstepSeconds\x12!\n" +
-	"\fshared_steps\x183 \x01(\bR\vsharedSteps\x12\"\n" +
+	"\fstep_seconds\x18% \x01(\x01R\vstepSeconds\x12!\n" +
+	"\fshared_steps\x18& \x01(\bR\vsharedSteps\x12\"\n" +
 	"\n" +
-	"work_share\x184 \x01(\x01H\x01R\tworkShare\x88\x01\x01\x121\n" +
-	"\tstraggler\x185 \x01(\v2\x13.holdfast.StragglerR\tstraggler\x12.\n" +
-	"\bpressure\x186 \x01(\v2\x12.holdfast.PressureR\bpressure\x1a<\n" +
+	"work_share\x18' \x01(\x01H\x01R\tworkShare\x88\x01\x01\x121\n" +
+	"\tstraggler\x18( \x01(\v2\x13.holdfast.StragglerR\tstraggler\x12.\n" +
+	"\bpressure\x18) \x01(\v2\x12.holdfast.PressureR\bpressure\x12/\n" +
+	"\x14parked_since_unix_ms\x18* \x01(\x03R\x11parkedSinceUnixMs\x12!\n" +
+	"\fparked_cause\x18+ \x01(\tR\vparkedCause\x12,\n" +
+	"\x12container_logs_url\x18, \x01(\tR\x10containerLogsUrl\x12\"\n" +
+	"\n" +
+	"restore_ms\x18- \x01(\x03H\x02R\trestoreMs\x88\x01\x01\x1a<\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
 	"_exit_codeB\r\n" +
-	"\v_work_share\"\x87\x01\n" +
+	"\v_work_shareB\r\n" +
+	"\v_restore_ms\"\x87\x01\n" +
 	"\tStraggler\x12\"\n" +
 	"\rsince_unix_ms\x18\x01 \x01(\x03R\vsinceUnixMs\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x14\n" +
@@ -6635,7 +6905,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -6654,146 +6924,151 @@ var file_holdfast_proto_goTypes = []any{
 	(*NeedsPeers)(nil),          // 14: holdfast.NeedsPeers
 	(*Lingers)(nil),             // 15: holdfast.Lingers
 	(*Heartbeat)(nil),           // 16: holdfast.Heartbeat
-	(*Pressure)(nil),            // 17: holdfast.Pressure
-	(*GPUUse)(nil),              // 18: holdfast.GPUUse
-	(*Scalar)(nil),              // 19: holdfast.Scalar
-	(*AgentFailure)(nil),        // 20: holdfast.AgentFailure
-	(*Committed)(nil),           // 21: holdfast.Committed
-	(*CommittedFile)(nil),       // 22: holdfast.CommittedFile
-	(*Prewarmed)(nil),           // 23: holdfast.Prewarmed
-	(*ExecOutput)(nil),          // 24: holdfast.ExecOutput
-	(*ImportProfile)(nil),       // 25: holdfast.ImportProfile
-	(*ToAgent)(nil),             // 26: holdfast.ToAgent
-	(*Exec)(nil),                // 27: holdfast.Exec
-	(*Assign)(nil),              // 28: holdfast.Assign
-	(*Start)(nil),               // 29: holdfast.Start
-	(*Stop)(nil),                // 30: holdfast.Stop
-	(*EndLingering)(nil),        // 31: holdfast.EndLingering
-	(*Routes)(nil),              // 32: holdfast.Routes
-	(*Release)(nil),             // 33: holdfast.Release
-	(*HeartbeatReply)(nil),      // 34: holdfast.HeartbeatReply
-	(*Tokens)(nil),              // 35: holdfast.Tokens
-	(*Prewarm)(nil),             // 36: holdfast.Prewarm
-	(*PrewarmPlan)(nil),         // 37: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),         // 38: holdfast.ExecRequest
-	(*RestartTaskRequest)(nil),  // 39: holdfast.RestartTaskRequest
-	(*RestartTaskResponse)(nil), // 40: holdfast.RestartTaskResponse
-	(*ScaleRequest)(nil),        // 41: holdfast.ScaleRequest
-	(*ScaleResponse)(nil),       // 42: holdfast.ScaleResponse
-	(*StatusRequest)(nil),       // 43: holdfast.StatusRequest
-	(*SamplesRequest)(nil),      // 44: holdfast.SamplesRequest
-	(*JobSamples)(nil),          // 45: holdfast.JobSamples
-	(*Series)(nil),              // 46: holdfast.Series
-	(*KillRequest)(nil),         // 47: holdfast.KillRequest
-	(*KillResponse)(nil),        // 48: holdfast.KillResponse
-	(*JobStatus)(nil),           // 49: holdfast.JobStatus
-	(*AvoidedNode)(nil),         // 50: holdfast.AvoidedNode
-	(*Generation)(nil),          // 51: holdfast.Generation
-	(*ScalarValue)(nil),         // 52: holdfast.ScalarValue
-	(*JobList)(nil),             // 53: holdfast.JobList
-	(*JobSummary)(nil),          // 54: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 55: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 56: holdfast.TaskStatus
-	(*Straggler)(nil),           // 57: holdfast.Straggler
-	(*Stage)(nil),               // 58: holdfast.Stage
-	(*Incident)(nil),            // 59: holdfast.Incident
-	(*Notification)(nil),        // 60: holdfast.Notification
-	(*JobEvent)(nil),            // 61: holdfast.JobEvent
-	nil,                         // 62: holdfast.JobSpec.EnvEntry
-	nil,                         // 63: holdfast.RoleSpec.ResourcesEntry
-	nil,                         // 64: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 65: holdfast.Start.EnvEntry
-	nil,                         // 66: holdfast.PrewarmPlan.EnvEntry
-	nil,                         // 67: holdfast.TaskStatus.ResourcesEntry
+	(*Restore)(nil),             // 17: holdfast.Restore
+	(*Pressure)(nil),            // 18: holdfast.Pressure
+	(*GPUUse)(nil),              // 19: holdfast.GPUUse
+	(*Scalar)(nil),              // 20: holdfast.Scalar
+	(*AgentFailure)(nil),        // 21: holdfast.AgentFailure
+	(*Committed)(nil),           // 22: holdfast.Committed
+	(*CommittedFile)(nil),       // 23: holdfast.CommittedFile
+	(*Prewarmed)(nil),           // 24: holdfast.Prewarmed
+	(*ExecOutput)(nil),          // 25: holdfast.ExecOutput
+	(*ImportProfile)(nil),       // 26: holdfast.ImportProfile
+	(*ToAgent)(nil),             // 27: holdfast.ToAgent
+	(*Exec)(nil),                // 28: holdfast.Exec
+	(*Assign)(nil),              // 29: holdfast.Assign
+	(*Start)(nil),               // 30: holdfast.Start
+	(*Stop)(nil),                // 31: holdfast.Stop
+	(*ChangePort)(nil),          // 32: holdfast.ChangePort
+	(*EndLingering)(nil),        // 33: holdfast.EndLingering
+	(*Routes)(nil),              // 34: holdfast.Routes
+	(*Release)(nil),             // 35: holdfast.Release
+	(*HeartbeatReply)(nil),      // 36: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 37: holdfast.Tokens
+	(*Prewarm)(nil),             // 38: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 39: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 40: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 41: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 42: holdfast.RestartTaskResponse
+	(*ScaleRequest)(nil),        // 43: holdfast.ScaleRequest
+	(*ScaleResponse)(nil),       // 44: holdfast.ScaleResponse
+	(*StatusRequest)(nil),       // 45: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 46: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 47: holdfast.JobSamples
+	(*Series)(nil),              // 48: holdfast.Series
+	(*KillRequest)(nil),         // 49: holdfast.KillRequest
+	(*KillResponse)(nil),        // 50: holdfast.KillResponse
+	(*JobStatus)(nil),           // 51: holdfast.JobStatus
+	(*AvoidedNode)(nil),         // 52: holdfast.AvoidedNode
+	(*Generation)(nil),          // 53: holdfast.Generation
+	(*ScalarValue)(nil),         // 54: holdfast.ScalarValue
+	(*JobList)(nil),             // 55: holdfast.JobList
+	(*JobSummary)(nil),          // 56: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 57: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 58: holdfast.TaskStatus
+	(*Straggler)(nil),           // 59: holdfast.Straggler
+	(*Stage)(nil),               // 60: holdfast.Stage
+	(*Incident)(nil),            // 61: holdfast.Incident
+	(*Notification)(nil),        // 62: holdfast.Notification
+	(*JobEvent)(nil),            // 63: holdfast.JobEvent
+	nil,                         // 64: holdfast.JobSpec.EnvEntry
+	nil,                         // 65: holdfast.RoleSpec.ResourcesEntry
+	nil,                         // 66: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 67: holdfast.Start.EnvEntry
+	nil,                         // 68: holdfast.PrewarmPlan.EnvEntry
+	nil,                         // 69: holdfast.TaskStatus.ResourcesEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	62, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	64, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	7,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	8,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
 	1,  // 5: holdfast.RoleSpec.completion:type_name -> holdfast.CompletionRule
-	63, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
+	65, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
 	10, // 7: holdfast.FromAgent.hello:type_name -> holdfast.Hello
 	11, // 8: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
 	12, // 9: holdfast.FromAgent.started:type_name -> holdfast.Started
 	13, // 10: holdfast.FromAgent.exited:type_name -> holdfast.Exited
 	16, // 11: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
-	20, // 12: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
-	21, // 13: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	25, // 14: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
-	23, // 15: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	24, // 16: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	21, // 12: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
+	22, // 13: holdfast.FromAgent.committed:type_name -> holdfast.Committed
+	26, // 14: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	24, // 15: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
+	25, // 16: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
 	14, // 17: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
 	15, // 18: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
 	13, // 19: holdfast.Hello.exited:type_name -> holdfast.Exited
-	19, // 20: holdfast.Exited.scalars:type_name -> holdfast.Scalar
-	19, // 21: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
-	18, // 22: holdfast.Heartbeat.gpu:type_name -> holdfast.GPUUse
-	17, // 23: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
-	22, // 24: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	64, // 25: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	28, // 26: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	29, // 27: holdfast.ToAgent.start:type_name -> holdfast.Start
-	30, // 28: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	32, // 29: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	33, // 30: holdfast.ToAgent.release:type_name -> holdfast.Release
-	34, // 31: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	35, // 32: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	36, // 33: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	27, // 34: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	31, // 35: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
-	7,  // 36: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	8,  // 37: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	37, // 38: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 39: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	32, // 40: holdfast.Assign.routes:type_name -> holdfast.Routes
-	65, // 41: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	28, // 42: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	66, // 43: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	25, // 44: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	46, // 45: holdfast.JobSamples.series:type_name -> holdfast.Series
-	46, // 46: holdfast.JobSamples.recent:type_name -> holdfast.Series
-	2,  // 47: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	56, // 48: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	55, // 49: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	61, // 50: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	59, // 51: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	7,  // 52: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	58, // 53: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	52, // 54: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	51, // 55: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	50, // 56: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
-	54, // 57: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 58: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 59: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	58, // 60: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	67, // 61: holdfast.TaskStatus.resources:type_name -> holdfast.TaskStatus.ResourcesEntry
-	57, // 62: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
-	17, // 63: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
-	2,  // 64: holdfast.Notification.state:type_name -> holdfast.JobState
-	6,  // 65: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
-	9,  // 66: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	43, // 67: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	43, // 68: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	47, // 69: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	44, // 70: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	39, // 71: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	41, // 72: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	38, // 73: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	26, // 74: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	49, // 75: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	49, // 76: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	48, // 77: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	45, // 78: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	40, // 79: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	42, // 80: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	24, // 81: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	74, // [74:82] is the sub-list for method output_type
-	66, // [66:74] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	20, // 20: holdfast.Exited.scalars:type_name -> holdfast.Scalar
+	17, // 21: holdfast.Exited.restore:type_name -> holdfast.Restore
+	20, // 22: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
+	19, // 23: holdfast.Heartbeat.gpu:type_name -> holdfast.GPUUse
+	18, // 24: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
+	17, // 25: holdfast.Heartbeat.restore:type_name -> holdfast.Restore
+	23, // 26: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	66, // 27: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	29, // 28: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	30, // 29: holdfast.ToAgent.start:type_name -> holdfast.Start
+	31, // 30: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	34, // 31: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	35, // 32: holdfast.ToAgent.release:type_name -> holdfast.Release
+	36, // 33: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	37, // 34: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	38, // 35: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	28, // 36: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	33, // 37: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	32, // 38: holdfast.ToAgent.change_port:type_name -> holdfast.ChangePort
+	7,  // 39: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	8,  // 40: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	39, // 41: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 42: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	34, // 43: holdfast.Assign.routes:type_name -> holdfast.Routes
+	67, // 44: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	29, // 45: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	68, // 46: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	26, // 47: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	48, // 48: holdfast.JobSamples.series:type_name -> holdfast.Series
+	48, // 49: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	2,  // 50: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	58, // 51: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	57, // 52: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	63, // 53: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	61, // 54: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	7,  // 55: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	60, // 56: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	54, // 57: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	53, // 58: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	52, // 59: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
+	56, // 60: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 61: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 62: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	60, // 63: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	69, // 64: holdfast.TaskStatus.resources:type_name -> holdfast.TaskStatus.ResourcesEntry
+	59, // 65: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
+	18, // 66: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
+	2,  // 67: holdfast.Notification.state:type_name -> holdfast.JobState
+	6,  // 68: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
+	9,  // 69: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	45, // 70: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	45, // 71: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	49, // 72: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	46, // 73: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	41, // 74: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	43, // 75: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	40, // 76: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	27, // 77: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	51, // 78: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	51, // 79: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	50, // 80: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	47, // 81: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	42, // 82: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	44, // 83: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	25, // 84: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	77, // [77:85] is the sub-list for method output_type
+	69, // [69:77] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -6817,7 +7092,7 @@ func file_holdfast_proto_init() {
 		(*FromAgent_Lingers)(nil),
 	}
 	file_holdfast_proto_msgTypes[12].OneofWrappers = []any{}
-	file_holdfast_proto_msgTypes[22].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[23].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -6828,15 +7103,17 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Prewarm)(nil),
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
+		(*ToAgent_ChangePort)(nil),
 	}
-	file_holdfast_proto_msgTypes[52].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[47].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[54].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   64,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -156,12 +156,37 @@ func TestDocsHaveTheJSON(t *testing.T) {
 		}
 		documented[string(text[m[2]:m[3]])] = fields
 	}
-	for name, m := range map[string]pb.Message{
+	shapes := map[string]pb.Message{
 		"job": &proto.JobStatus{}, "task": &proto.TaskStatus{}, "spare": &proto.SpareStatus{}, "avoided": &proto.AvoidedNode{}, "stage": &proto.Stage{},
 		"incident": &proto.Incident{}, "generation": &proto.Generation{}, "event": &proto.JobEvent{}, "directory": &proto.CheckpointSpec{},
 		"list": &proto.JobList{}, "summary": &proto.JobSummary{}, "scalar": &proto.ScalarValue{},
 		"notification": &proto.Notification{}, "samples": &proto.JobSamples{}, "series": &proto.Series{},
-	} {
+		"straggler": &proto.Straggler{}, "pressure": &proto.Pressure{},
+	}
+	described := map[protoreflect.FullName]bool{}
+	for _, m := range shapes {
+		described[m.ProtoReflect().Descriptor().FullName()] = true
+	}
+	for name, m := range shapes {
+		fields := m.ProtoReflect().Descriptor().Fields()
+		for i := range fields.Len() {
+			if of := fields.Get(i).Message(); of != nil && !fields.Get(i).IsMap() && !described[of.FullName()] {
+				t.Errorf("%s of %s is of %s, which has no place in docs/json.md", fields.Get(i).Name(), name, of.Name())
+			}
+		}
+		unset, err := proto.JSON(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var without map[string]any
+		if err := json.Unmarshal(unset, &without); err != nil {
+			t.Fatal(err)
+		}
+		for field, value := range without {
+			if got, ok := documented[name][field]; ok && value == nil && !strings.HasSuffix(got, " or null") {
+				t.Errorf("docs/json.md says that %s of %s is %s; it may be null", field, name, got)
+			}
+		}
 		text, err := proto.JSON(filled(m))
 		if err != nil {
 			t.Fatal(err)

@@ -79,15 +79,21 @@ func (s *Series) Times() iter.Seq2[int, int64] {
 // Has reports whether something was measured in point i.
 func (s *Series) Has(i int) bool { return s.Mean[i] == s.Mean[i] }
 
-// Last returns the index of the last point in which something was measured; -1 if there is
-// none.
-func (s *Series) Last() int {
-	for i := len(s.GetMean()) - 1; i >= 0; i-- {
-		if s.Has(i) {
-			return i
-		}
+// Cut drops the points that are not about a time between two moments, in milliseconds since
+// 1970, and returns the series; 0 for to means no end.
+func (s *Series) Cut(from, to int64) *Series {
+	if s.IntervalMs <= 0 {
+		return s
 	}
-	return -1
+	n := int64(len(s.Mean))
+	first := min(max(0, (from-s.StartUnixMs)/s.IntervalMs), n)
+	end := n
+	if to != 0 {
+		end = max(first, min(n, (to-s.StartUnixMs)/s.IntervalMs+1))
+	}
+	s.Min, s.Mean, s.Max = s.Min[first:end], s.Mean[first:end], s.Max[first:end]
+	s.StartUnixMs += first * s.IntervalMs
+	return s
 }
 
 // SelectSamples returns what a request asks for of all samples of a job, which it changes.

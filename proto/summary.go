@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,7 +52,58 @@ func (s *JobStatus) Group() string {
 	if g.GetTasks() == g.GetOf() {
 		return ""
 	}
-	return fmt.Sprintf("works with %d of %d tasks, without %s", g.Tasks, g.Of, Some(g.Parked))
+	if g.Least == 0 { // an application master of an earlier version says so
+		return fmt.Sprintf("works with %d of %d tasks", g.Tasks, g.Of)
+	}
+	return fmt.Sprintf("works with %d of %d tasks (at least %d)", g.Tasks, g.Of, g.Least)
+}
+
+// Absence is of tasks without which the others work since the same second, for one cause.
+type Absence struct {
+	Tasks       []string
+	SinceUnixMs int64  // 0 if it is not known
+	Cause       string // "" if there is none
+}
+
+// Names returns the tasks' names.
+func (a Absence) Names() string { return Some(a.Tasks) }
+
+// Absences returns the tasks without which the others work, those first that are absent for
+// longest.
+func (s *JobStatus) Absences() []Absence {
+	var list []Absence
+	for _, t := range s.GetTasks() {
+		if t.State != TaskState_TASK_STATE_PARKED {
+			continue
+		}
+		same := func(a Absence) bool {
+			return a.SinceUnixMs/1000 == t.ParkedSinceUnixMs/1000 && a.Cause == t.ParkedCause
+		}
+		i := slices.IndexFunc(list, same)
+		if i < 0 {
+			i, list = len(list), append(list, Absence{SinceUnixMs: t.ParkedSinceUnixMs, Cause: t.ParkedCause})
+		}
+		list[i].Tasks = append(list[i].Tasks, t.Task)
+	}
+	slices.SortStableFunc(list, func(a, b Absence) int { return cmp.Compare(a.SinceUnixMs, b.SinceUnixMs) })
+	return list
+}
+
+// Without says which tasks the others work without, since when and why, with the times of
+// day as clock writes them; "" where there are none.
+func (s *JobStatus) Without(clock func(unixMs int64) string) string {
+	var parts []string
+	for _, a := range s.Absences() {
+		text := a.Names() + " parked"
+		if a.SinceUnixMs != 0 {
+			text += " since " + clock(a.SinceUnixMs)
+		}
+		if a.Cause != "" {
+			text += ", " + a.Cause
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // PresentGeneration returns the generation that works; nil if none does.

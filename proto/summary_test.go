@@ -1,6 +1,7 @@
 package proto_test
 
 import (
+	"fmt"
 	"testing"
 
 	"holdfast/proto"
@@ -26,6 +27,29 @@ func TestManyTasks(t *testing.T) {
 	}
 	if got, want := s.TaskCounts(), "ps: 100 stopped; worker: 1 waiting, 100 running, 1 failed"; got != want {
 		t.Errorf("the tasks are %q, not %q", got, want)
+	}
+}
+
+// TestWhoIsAbsent: those of one cause since the same second are told together, and those
+// first that are absent for longest.
+func TestWhoIsAbsent(t *testing.T) {
+	s := &proto.JobStatus{}
+	for i, since := range []int64{0, 70_900, 5_000, 70_100, 0} {
+		k := &proto.TaskStatus{Task: fmt.Sprintf("worker-%d", i), State: proto.TaskState_TASK_STATE_PARKED, ParkedSinceUnixMs: since, ParkedCause: "node lost"}
+		switch i {
+		case 0:
+			k.State, k.ParkedCause = proto.TaskState_TASK_STATE_RUNNING, ""
+		case 4: // it was never there
+			k.ParkedSinceUnixMs, k.ParkedCause = 80_000, ""
+		}
+		s.Tasks = append(s.Tasks, k)
+	}
+	clock := func(ms int64) string { return fmt.Sprintf("%d s", ms/1000) }
+	if got, want := s.Without(clock), "worker-2 parked since 5 s, node lost; worker-1, worker-3 parked since 70 s, node lost; worker-4 parked since 80 s"; got != want {
+		t.Errorf("%q; want %q", got, want)
+	}
+	if got := (&proto.JobStatus{}).Without(clock); got != "" {
+		t.Errorf("of a job without tasks: %q", got)
 	}
 }
 
