@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"holdfast/hdfsckpt/format"
@@ -23,17 +24,23 @@ import (
 )
 
 // What a broken save has left is moved aside, so that a program that resumes from the
-// highest step does not take it for a checkpoint.
+// highest step does not take it for a checkpoint; so are the checkpoints that are newer than
+// one that a person goes back to (RollbackPlan).
 //
 //	.holdfast/aside/TIME-RANDOM/aside.json    what it was, and why it was moved
 //	.holdfast/aside/TIME-RANDOM/files/NAME    the directory or file; NAME as it was
+//	.holdfast/aside/TIME-RANDOM/manifests/    of what a rollback moved, if it was sealed
+//	.holdfast/aside/TIME-RANDOM/retained/     what that had replaced (package retain)
 //
-// It stays there for asideFor, and is removed by the next repair after that.
+// The record is written first. It stays there for asideFor, and is removed by the next repair
+// after that.
 const (
-	asideDir    = store.OwnDir + "/aside"
-	asideRecord = "aside.json"
-	asideFiles  = "files"
-	asideFor    = 30 * 24 * time.Hour
+	asideDir       = store.OwnDir + "/aside"
+	asideRecord    = "aside.json"
+	asideFiles     = "files"
+	asideManifests = "manifests"
+	asideRetained  = "retained"
+	asideFor       = 30 * 24 * time.Hour
 )
 
 // Aside is something that was moved aside.
@@ -44,40 +51,221 @@ type Aside struct {
 	Why   string      `json:"why"`
 	Moved time.Time   `json:"moved"`
 	Size  int64       `json:"size"` // bytes
-	Where string      `json:"-"`    // where it lies, relative to the store's root
+	// Rollback is what a rollback records, so that another can restore it; nil if something
+	// else has moved it.
+	Rollback *RolledBack `json:"rollback,omitempty"`
+	Where    string      `json:"-"` // where it lies, relative to the store's root
+
+	entry string
+	there map[string]bool // its parts that are in the entry
+}
+
+// RolledBack is what is recorded of a checkpoint that a rollback moved aside.
+type RolledBack struct {
+	To     string       `json:"to"`   // the checkpoint that was gone back to
+	ToStep int64        `json:"step"` // that one's
+	By     string       `json:"by"`   // who has asked for it
+	State  format.State `json:"state"`
+	Time   time.Time    `json:"time"` // of its last file
+	Files  int          `json:"files"`
+	Shards int          `json:"shards"`
+	Series string       `json:"series"` // where checkpoints of its series lie (Checkpoint.SeriesDir)
+	// Parts are what is moved, each in one step and in this order.
+	Parts []AsidePart `json:"parts"`
+	// Sealed are the checkpoints in it that have manifests.
+	Sealed []string `json:"sealed,omitempty"`
+	// Listed is what its format's list says of it (format.Lister).
+	Listed json.RawMessage `json:"listed,omitempty"`
+}
+
+// AsidePart is a file, or a directory with all that is in it.
+type AsidePart struct {
+	Name    string    `json:"name"`
+	Dir     bool      `json:"directory,omitempty"`
+	Size    int64     `json:"size,omitempty"` // of a file, as its time
+	ModTime time.Time `json:"time,omitzero"`
+}
+
+// unchanged returns ENOENT if the file is not the one that is recorded.
+func (p AsidePart) unchanged(ctx context.Context, s store.Store) error {
+	if p.ModTime.IsZero() { // a directory, or what was moved before tasks started
+		return nil
+	}
+	i, err := s.Stat(ctx, p.Name)
+	if err == nil && (i.IsDir() || i.Size != p.Size || !i.ModTime.Equal(p.ModTime)) {
+		err = fmt.Errorf("%s is another file by now: %w", p.Name, syscall.ENOENT)
+	}
+	return err
 }
 
 // until is when it is removed.
-func (a Aside) until() time.Time { return a.Moved.Add(asideFor) }
+func (a *Aside) until() time.Time { return a.Moved.Add(asideFor) }
 
-// moveAside moves a file or a directory with all that is in it, in one step.
+// parts are what is moved.
+func (a *Aside) parts() []AsidePart {
+	if a.Rollback == nil {
+		return []AsidePart{{Name: a.Name}}
+	}
+	return a.Rollback.Parts
+}
+
+// at is where a part lies in the entry.
+func (a *Aside) at(part string) string { return path.Join(a.entry, asideFiles, part) }
+
+// moveAside moves a file, a directory with all that is in it, or the parts of a checkpoint.
+// One that is broken off in the middle of several parts can be continued (take).
 func moveAside(ctx context.Context, s store.Store, a Aside) (Aside, error) {
-	a.Moved = time.Now().UTC().Truncate(time.Second)
 	random := make([]byte, 4)
 	rand.Read(random) // never fails
-	entry := path.Join(asideDir, a.Moved.Format("20060102T150405Z")+"-"+hex.EncodeToString(random))
-	a.Where = path.Join(entry, asideFiles, a.Name)
-	text, err := json.MarshalIndent(a, "", "  ")
-	if err == nil {
-		err = store.MkdirAll(ctx, s, path.Dir(a.Where), 0o755)
+	if a.Moved.IsZero() {
+		a.Moved = time.Now().UTC().Truncate(time.Second)
 	}
+	a.entry = path.Join(asideDir, a.Moved.Format("20060102T150405Z")+"-"+hex.EncodeToString(random))
+	a.Where = a.at(a.Name)
+	err := store.WriteRecord(ctx, s, path.Join(a.entry, asideRecord), a)
 	if err == nil {
-		err = store.WriteFile(ctx, s, path.Join(entry, asideRecord), append(text, '\n'), 0o644)
-	}
-	if err == nil {
-		err = s.Rename(ctx, a.Name, a.Where)
+		err = a.take(ctx, s)
 	}
 	if err != nil {
-		if removeErr := store.RemoveOwn(ctx, s, entry); removeErr != nil && !store.Vanished(removeErr) {
-			err = errors.Join(err, removeErr)
+		if cleanErr := a.forgetEmpty(ctx, s); cleanErr != nil && !store.Vanished(cleanErr) && !errors.Is(cleanErr, syscall.ENOTEMPTY) {
+			err = errors.Join(err, cleanErr)
 		}
 		return a, fmt.Errorf("cannot move %s aside: %w", a.Name, err)
 	}
 	return a, nil
 }
 
+// take moves the parts into the entry that are not there. Of several some may be gone; ENOENT
+// if all are.
+func (a *Aside) take(ctx context.Context, s store.Store) error {
+	gone, moved := error(nil), len(a.there) > 0
+	if a.Rollback != nil && !moved {
+		err := s.Rename(ctx, retain.EntryDir(a.Name), path.Join(a.entry, asideRetained))
+		if err != nil && !store.Vanished(err) {
+			return err
+		}
+	}
+	for _, p := range a.parts() {
+		if a.there[p.Name] {
+			continue
+		}
+		err := p.unchanged(ctx, s)
+		if err == nil {
+			err = store.MkdirAll(ctx, s, path.Dir(a.at(p.Name)), 0o755)
+		}
+		if err == nil {
+			err = s.Rename(ctx, p.Name, a.at(p.Name))
+		}
+		if err != nil {
+			// The answer may have been lost, and not the request.
+			if there, statErr := store.Exists(ctx, s, a.at(p.Name)); statErr == nil && there {
+				err = nil
+			}
+		}
+		switch {
+		case store.Vanished(err):
+			gone = err
+		case err != nil:
+			return err
+		default:
+			moved = true
+		}
+	}
+	if !moved {
+		return gone
+	}
+	if a.Rollback != nil {
+		return a.moveManifests(ctx, s, func(name string) (from, to string) {
+			return manifest.Path(name), path.Join(a.entry, asideManifests, path.Base(manifest.Path(name)))
+		})
+	}
+	return nil
+}
+
+func (a *Aside) moveManifests(ctx context.Context, s store.Store, places func(name string) (from, to string)) error {
+	for _, name := range a.Rollback.Sealed {
+		from, to := places(name)
+		err := store.MkdirAll(ctx, s, path.Dir(to), 0o755)
+		if err == nil {
+			err = s.Rename(ctx, from, to)
+		}
+		if err != nil && !store.Vanished(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore moves the parts back to their places, the first of them last. The entry stays, empty:
+// until it is forgotten it says that this was not moved by the program. EEXIST if something has
+// the name of a part.
+func (a *Aside) restore(ctx context.Context, s store.Store) error {
+	err := a.moveManifests(ctx, s, func(name string) (from, to string) {
+		return path.Join(a.entry, asideManifests, path.Base(manifest.Path(name))), manifest.Path(name)
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Backward(a.parts()) {
+		if !a.there[p.Name] {
+			continue
+		}
+		err := store.MkdirAll(ctx, s, path.Dir(p.Name), 0o755)
+		if err == nil {
+			err = s.RenameNew(ctx, a.at(p.Name), p.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot restore %s from %s: %w", a.Name, a.Where, err)
+		}
+	}
+	return nil
+}
+
+// forgetEmpty removes the entry if no file is in it, and gives back what is retained. ENOTEMPTY
+// otherwise.
+func (a *Aside) forgetEmpty(ctx context.Context, s store.Store) error {
+	if err := removeEmpty(ctx, s, path.Join(a.entry, asideFiles)); err != nil && !store.Vanished(err) {
+		return err
+	}
+	if a.Rollback != nil {
+		err := store.MkdirAll(ctx, s, path.Dir(retain.EntryDir(a.Name)), 0o755)
+		if err == nil {
+			err = s.RenameNew(ctx, path.Join(a.entry, asideRetained), retain.EntryDir(a.Name))
+		}
+		if err != nil && !store.Vanished(err) && !errors.Is(err, syscall.EEXIST) { // what is retained by now is newer
+			return err
+		}
+	}
+	return store.RemoveOwn(ctx, s, a.entry)
+}
+
+// removeEmpty removes a directory that holds nothing but directories. ENOTEMPTY if there is a
+// file in it.
+func removeEmpty(ctx context.Context, s store.Store, dir string) error {
+	entries, err := store.ListAll(ctx, s, dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			return fmt.Errorf("%s is in %s: %w", e.Name, dir, syscall.ENOTEMPTY)
+		}
+		if err := removeEmpty(ctx, s, path.Join(dir, e.Name)); err != nil {
+			return err
+		}
+	}
+	return s.Remove(ctx, dir)
+}
+
 // ListAside lists what was moved aside, the oldest first.
 func ListAside(ctx context.Context, s store.Store) ([]Aside, error) {
+	all, err := asideEntries(ctx, s)
+	return slices.DeleteFunc(all, func(a Aside) bool { return len(a.there) == 0 }), err
+}
+
+// asideEntries returns all entries that can be read, with those in which nothing is: what was
+// moved has been taken out, or was never moved.
+func asideEntries(ctx context.Context, s store.Store) ([]Aside, error) {
 	entries, err := s.List(ctx, asideDir)
 	if store.Vanished(err) {
 		return nil, nil
@@ -104,29 +292,38 @@ func ListAside(ctx context.Context, s store.Store) ([]Aside, error) {
 	return all, nil
 }
 
-// readAside reads an entry; ok is false if it is none, or what was moved is gone.
+// readAside reads an entry; ok is false if it has no record that can be read.
 func readAside(ctx context.Context, s store.Store, entry string) (a Aside, ok bool, err error) {
 	text, err := store.ReadFile(ctx, s, path.Join(entry, asideRecord))
-	if err == nil && (json.Unmarshal(text, &a) != nil || store.CheckChange("look at", a.Name) != nil) {
-		return a, false, nil
-	}
-	if err == nil {
-		a.Where = path.Join(entry, asideFiles, a.Name)
-		_, err = s.Stat(ctx, a.Where)
-	}
 	if store.Vanished(err) {
 		return a, false, nil
 	}
-	return a, err == nil, err
+	if err != nil {
+		return a, false, err
+	}
+	if json.Unmarshal(text, &a) != nil || len(a.parts()) == 0 || slices.ContainsFunc(append(a.parts(), AsidePart{Name: a.Name}), func(p AsidePart) bool { return store.CheckChange("look at", p.Name) != nil }) {
+		return a, false, nil
+	}
+	a.entry, a.there = entry, map[string]bool{}
+	a.Where = a.at(a.Name)
+	for _, p := range a.parts() {
+		there, err := store.Exists(ctx, s, a.at(p.Name))
+		if err != nil {
+			return a, false, err
+		}
+		if there {
+			a.there[p.Name] = true
+		}
+	}
+	return a, true, nil
 }
 
 // forgetAside removes what was moved aside long ago.
 func forgetAside(ctx context.Context, s store.Store) error {
-	all, err := ListAside(ctx, s)
+	all, err := asideEntries(ctx, s)
 	for _, a := range all {
 		if time.Now().After(a.until()) {
-			entry := strings.TrimSuffix(a.Where, "/"+path.Join(asideFiles, a.Name))
-			if removeErr := store.RemoveOwn(ctx, s, entry); removeErr != nil && !store.Vanished(removeErr) {
+			if removeErr := store.RemoveOwn(ctx, s, a.entry); removeErr != nil {
 				err = errors.Join(err, removeErr)
 			}
 		}
@@ -150,7 +347,11 @@ func moveTorn(ctx context.Context, s store.Store, age time.Duration, nested func
 		if nested(c.Name) {
 			continue
 		}
-		a, err := moveAside(ctx, s, Aside{Name: c.Name, Kind: c.Kind, Step: c.Step, Why: c.Why, Size: c.Size})
+		name, err := withItsDirectory(ctx, s, c)
+		if err != nil {
+			return moved, left, err
+		}
+		a, err := moveAside(ctx, s, Aside{Name: name, Kind: c.Kind, Step: c.NamedStep(), Why: c.Why, Size: c.Size})
 		if store.Vanished(err) {
 			continue
 		}
@@ -167,6 +368,24 @@ func moveTorn(ctx context.Context, s store.Store, age time.Duration, nested func
 		}
 	}
 	return moved, left, nil
+}
+
+// withItsDirectory returns the name of what is moved with a checkpoint: the directory named after
+// its step, if nothing else is in that, or the checkpoint itself. Programs that go on from the
+// highest number would die on an empty directory.
+func withItsDirectory(ctx context.Context, s store.Store, c format.Checkpoint) (string, error) {
+	dir := path.Dir(c.Name)
+	if !c.Traits().AloneInStepDir || !format.IsStepDir(path.Base(dir)) {
+		return c.Name, nil
+	}
+	entries, err := s.List(ctx, dir)
+	if err == nil && len(entries) == len(c.Files) {
+		return dir, nil
+	}
+	if store.Vanished(err) {
+		err = nil
+	}
+	return c.Name, err
 }
 
 // torn returns the checkpoints that moveTorn moves.

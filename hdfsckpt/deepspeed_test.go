@@ -2,7 +2,9 @@ package hdfsckpt_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,40 +96,130 @@ func TestDeepSpeedPointer(t *testing.T) {
 		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
 			t.Fatalf("nothing is amiss: %s, %v", report, err)
 		}
-		plan, err := hdfsckpt.PlanRollback(list(t, s), "", 10)
+		plan, err := hdfsckpt.PlanRollback(ctx, s, "", 10)
 		must(t, err)
-		must(t, plan.Execute(ctx, s))
-		if got := readLatest(t, s, "run"); got != "global_step10" || len(plan.Newer) != 1 {
+		must(t, plan.Execute(ctx, s, "alice"))
+		if got := readLatest(t, s, "run"); got != "global_step10" || len(plan.Newer) != 1 || len(movedAside(t, s)) > 0 {
 			t.Errorf("rolled back, latest says %q, newer are %+v", got, plan.Newer)
 		}
 		put(t, s, "run/latest", []byte("global_step20"))
-		remove(t, s, "run/global_step20/zero_pp_rank_0_mp_rank_00_optim_states.pt")
+		must(t, s.Remove(ctx, "run/global_step20/zero_pp_rank_0_mp_rank_00_optim_states.pt"))
 		report, err := hdfsckpt.Repair(ctx, s, 0)
-		if got := readLatest(t, s, "run"); err != nil || got != "global_step20" || report.String() != "" {
+		want := "run/latest names global_step20, which is not whole: zero_pp_rank_0_mp_rank_00_optim_states.pt is missing. A program that goes on from there fails. " +
+			"run/global_step10 is complete: to go back to it, end the job, and: yarn-submit ckpt rollback " + s.URI() + " 10"
+		if got := readLatest(t, s, "run"); err != nil || got != "global_step20" || report.String() != want {
 			t.Errorf("nobody asked, and latest says %q: %s, %v", got, report, err)
+		}
+		plan, err = hdfsckpt.PlanRollback(ctx, s, "", 10)
+		must(t, err)
+		must(t, plan.Execute(ctx, s, "alice"))
+		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
+			t.Errorf("after that: %s, %v", report, err)
+		}
+		put(t, s, "alone/latest", []byte("global_step5"))
+		putDeepSpeed(t, s, "alone/global_step5", "mp_rank_00_model_states.pt")
+		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || !strings.HasSuffix(report.String(), "No other one is complete: to begin at the beginning, remove alone/latest") {
+			t.Errorf("where there is no other: %s, %v", report, err)
 		}
 	})
 }
 
-// TestDeepSpeedIsRemoved: what the program removes is gone, and the others stay as they were.
-func TestDeepSpeedIsRemoved(t *testing.T) {
+// TestDeepSpeedRollsForward: what was sealed is complete, whatever latest names by now.
+func TestDeepSpeedRollsForward(t *testing.T) {
 	s := openLocal(t, t.TempDir())
 	defer s.Close()
 	putDeepSpeed(t, s, "run/global_step10")
 	putDeepSpeed(t, s, "run/global_step20")
 	put(t, s, "run/latest", []byte("global_step20"))
 	seal(t, s, "run/global_step10", "run/global_step20")
-	for _, f := range filesBelow(t, s, "run/global_step10") {
-		unlink(t, s, f)
+	for _, step := range []int64{10, 20} {
+		plan, err := hdfsckpt.PlanRollback(t.Context(), s, "", step)
+		must(t, err)
+		must(t, plan.Execute(t.Context(), s, "alice"))
+		if got := readLatest(t, s, "run"); got != fmt.Sprintf("global_step%d", step) {
+			t.Errorf("latest says %q", got)
+		}
 	}
-	if retain.Concerns("run/latest") {
-		t.Error("latest is taken for a part of a checkpoint")
+	put(t, s, "run/latest", []byte("global_step10"))
+	put(t, s, "run/global_step20/mp_rank_00_model_states.pt", torchFixture(t, "train-40.pt"))
+	if got := states(list(t, s)); got != "run/global_step10 sealed current; run/global_step20 unchecked" {
+		t.Errorf("after it was written to: %s", got)
 	}
-	if got := states(list(t, s)); got != "run/global_step20 sealed current" || len(listRetained(t, s)) > 0 {
-		t.Errorf("left are %s, retained %v", got, listRetained(t, s))
+}
+
+// TestDeepSpeedIsRemoved: what the program removes is retained where it would be the last
+// but one, and comes back if latest names it.
+func TestDeepSpeedIsRemoved(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := context.Background()
+		putDeepSpeed(t, s, "run/global_step10")
+		putDeepSpeed(t, s, "run/global_step20")
+		put(t, s, "run/latest", []byte("global_step20"))
+		seal(t, s, "run/global_step10")
+		for _, f := range filesBelow(t, s, "run/global_step10") {
+			unlink(t, s, f)
+		}
+		removeDirs(t, s, "run/global_step10")
+		if retain.Concerns("run/latest") {
+			t.Error("latest is taken for a part of a checkpoint")
+		}
+		if got := states(list(t, s)); got != "run/global_step20 complete current" {
+			t.Errorf("left are %s", got)
+		}
+		kept := listRetained(t, s)
+		if len(kept) != 1 || kept[0].Former != "run/global_step10" || kept[0].State != format.Sealed || kept[0].Step != 10 || len(kept[0].Files) != 3 {
+			t.Fatalf("retained are %+v", kept)
+		}
+		// Nobody names it, so it stays where it is.
+		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
+			t.Errorf("a start says %s, %v", report, err)
+		}
+		// The program removes the last one too, though latest names it.
+		for _, f := range filesBelow(t, s, "run/global_step20") {
+			unlink(t, s, f)
+		}
+		removeDirs(t, s, "run/global_step20")
+		report, err := hdfsckpt.Repair(ctx, s, 0)
+		if got := states(list(t, s)); err != nil || got != "run/global_step20 complete current" || !slices.Equal(report.Named, []string{"run/global_step20"}) {
+			t.Errorf("what latest names: %s; %s, %v", got, report, err)
+		}
+	})
+}
+
+// TestDeepSpeedIsRolledBackToWhatWasRemoved, and latest names it then.
+func TestDeepSpeedIsRolledBackToWhatWasRemoved(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	putDeepSpeed(t, s, "run/global_step10")
+	putDeepSpeed(t, s, "run/global_step20")
+	put(t, s, "run/latest", []byte("global_step20"))
+	remove(t, s, "run/global_step10")
+	remove(t, s, "run/global_step20") // it may not be whole by what is beside it any longer
+	put(t, s, "run/latest", []byte("global_step30"))
+	report, err := hdfsckpt.Repair(t.Context(), s, 0)
+	if err != nil || !strings.Contains(report.String(), "run/global_step20 is complete: to go back to it") {
+		t.Errorf("a start says %s, %v", report, err)
 	}
+	plan, err := hdfsckpt.PlanRollback(t.Context(), s, "", 20)
+	must(t, err)
+	must(t, plan.Execute(t.Context(), s, "alice"))
+	if got := states(list(t, s)); got != "run/global_step20 complete current" {
+		t.Errorf("after the rollback: %s", got)
+	}
+}
+
+// TestDeepSpeedIsPruned: an older one goes, what latest names stays.
+func TestDeepSpeedIsPruned(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	for _, step := range []string{"10", "20", "30"} {
+		putDeepSpeed(t, s, "run/global_step"+step)
+	}
+	put(t, s, "run/latest", []byte("global_step30"))
+	seal(t, s, "run/global_step10", "run/global_step20", "run/global_step30")
+	put(t, s, "run/latest", []byte("global_step10"))
 	must(t, hdfsckpt.PlanPrune(list(t, s), 1, 0).Execute(t.Context(), s))
-	if got := states(list(t, s)); got != "run/global_step20 sealed current" {
+	if got := states(list(t, s)); got != "run/global_step10 sealed current; run/global_step30 sealed" {
 		t.Errorf("after a prune: %s", got)
 	}
 }

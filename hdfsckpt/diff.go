@@ -32,6 +32,8 @@ type DiffOptions struct {
 	// Limit is how many bytes of memory the elements of a tensor may take. Tensors that have
 	// to be put together in memory, and are larger, are not compared.
 	Limit int64
+	// Select reports whether a tensor of a name is to be compared; nil: all are.
+	Select func(name string) bool
 	// Progress is told, now and again, how many bytes more were read. An error ends the
 	// comparison. May be nil.
 	Progress func(n int64) error
@@ -43,8 +45,14 @@ func Diff(a, b *format.Tensors, o DiffOptions) ([]Change, error) {
 	if o.Progress == nil {
 		o.Progress = func(int64) error { return nil }
 	}
+	if o.Select == nil {
+		o.Select = func(string) bool { return true }
+	}
 	var changes []Change
 	for _, x := range a.All() {
+		if !o.Select(x.Name) {
+			continue
+		}
 		y := b.Find(x.Name)
 		if y == nil {
 			changes = append(changes, Change{Name: x.Name, Removed: true, From: x})
@@ -62,7 +70,7 @@ func Diff(a, b *format.Tensors, o DiffOptions) ([]Change, error) {
 		}
 	}
 	for _, y := range b.All() {
-		if a.Find(y.Name) == nil {
+		if o.Select(y.Name) && a.Find(y.Name) == nil {
 			changes = append(changes, Change{Name: y.Name, Added: true, To: y})
 		}
 	}

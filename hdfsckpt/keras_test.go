@@ -2,16 +2,12 @@ package hdfsckpt_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
@@ -90,23 +86,12 @@ model_34.weights.h5 keras 1 unchecked (it was not closed by the program that wro
 	}
 }
 
-// TestRealKeras: what Keras saves has the tensors that h5py reads in it, in each form and of
+// TestLongRealKeras: what Keras saves has the tensors that h5py reads in it, in each form and of
 // each type, on HDFS too; they are verified, and compared with those of another step.
-func TestRealKeras(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	python, err := pyenv.TensorFlow(ctx)
-	must(t, err)
-	dir := t.TempDir()
-	cmd := exec.CommandContext(ctx, python, "testdata/keras_real.py", dir)
-	var log strings.Builder
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, log.String())
-	}
+func TestLongRealKeras(t *testing.T) {
+	ctx := t.Context()
 	var said map[string]map[string][3]any // type, shape and bytes
-	must(t, json.Unmarshal(out, &said))
+	dir := savedBy(t, pyenv.TensorFlow, "keras_real.py", &said)
 	s := openLocal(t, dir)
 	defer s.Close()
 	found := map[string]*format.Checkpoint{}

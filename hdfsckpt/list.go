@@ -30,8 +30,10 @@ func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
 	}
 	for i := range list {
 		c := &list[i]
-		if m := manifests[c.Name]; m != nil && c.State == format.Complete && c.Agrees(m) {
-			c.State, c.Manifest = format.Sealed, m
+		// What lies beside it may name another one by now.
+		was := c.State == format.Unchecked && len(c.Traits().Beside) > 0
+		if m := manifests[c.Name]; m != nil && (c.State == format.Complete || was) && c.Agrees(m) {
+			c.State, c.Why, c.Manifest = format.Sealed, "", m
 		}
 	}
 	return list, nil

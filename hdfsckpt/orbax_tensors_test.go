@@ -10,13 +10,11 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
@@ -24,28 +22,17 @@ import (
 	"holdfast/test/pyenv"
 )
 
-// TestRealOrbax: names, shapes, kinds and values of arrays are those that Orbax restores, in
+// TestLongRealOrbax: names, shapes, kinds and values of arrays are those that Orbax restores, in
 // all the ways in which it lays them out; and what is lost of them is seen.
-func TestRealOrbax(t *testing.T) {
+func TestLongRealOrbax(t *testing.T) {
 	t.Run("newest", func(t *testing.T) { testOrbax(t, pyenv.Orbax) })
 	t.Run("older", func(t *testing.T) { testOrbax(t, pyenv.OlderOrbax) })
 }
 
 func testOrbax(t *testing.T, e pyenv.Environment) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	python, err := e.Make(ctx)
-	must(t, err)
-	dir := t.TempDir()
-	var log bytes.Buffer
-	cmd := exec.CommandContext(ctx, python, "testdata/orbax_tensors.py", dir)
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, log.String())
-	}
+	ctx := t.Context()
 	var restored map[string]map[string]orbaxRestored
-	must(t, json.Unmarshal(out, &restored))
+	dir := savedBy(t, e.Make, "orbax_tensors.py", &restored)
 	s := openLocal(t, dir)
 	defer s.Close()
 	found := list(t, s)

@@ -21,6 +21,8 @@ type PrunePlan struct {
 	Remove []format.Checkpoint
 	Keep   []Kept
 	Bytes  int64 // freed
+	// Progress is told how many have been removed or have failed, of how many. It may be nil.
+	Progress func(done, total int64)
 }
 
 // Kept is a checkpoint that stays.
@@ -32,7 +34,7 @@ type Kept struct {
 // PlanPrune keeps the whole checkpoints of the newest keep steps of each series, and of
 // the others those whose step is a multiple of every (0: none). A step may have several:
 // model-40.pt and optimizer-40.pt. Torn ones that are older than a whole one are removed.
-// What is in progress, cannot be checked or has no step, what a pointer names, and the
+// What is in progress, cannot be checked or has no step in its name, what a pointer names, and the
 // newest sealed one stay in any case.
 func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 	var plan PrunePlan
@@ -42,7 +44,7 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 	for i := len(list) - 1; i >= 0; i-- {
 		c := list[i]
 		series := string(c.Kind) + " " + c.SeriesDir()
-		if c.Whole() && c.Step != format.NoStep && (seen[series] == 0 || c.Step != step[series]) {
+		if c.Whole() && c.NamedStep() != format.NoStep && (seen[series] == 0 || c.Step != step[series]) {
 			seen[series]++
 			step[series] = c.Step
 		}
@@ -52,8 +54,8 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 			reason = "in progress"
 		case c.State == format.Unchecked:
 			reason = "cannot be checked"
-		case c.Whole() && c.Step == format.NoStep:
-			reason = "has no step"
+		case c.Whole() && c.NamedStep() == format.NoStep:
+			reason = "has no step in its name"
 		case c.Current:
 			reason = "named by " + c.Pointer().PointerFile()
 		case c.State == format.Sealed && !sealed[series]:
@@ -85,9 +87,12 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 // has changed since it was listed stays (EBUSY).
 func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 	var errs []error
-	for _, c := range p.Remove {
+	for i, c := range p.Remove {
 		if err := removeCheckpoint(ctx, s, c); err != nil {
 			errs = append(errs, fmt.Errorf("cannot remove the checkpoint %s: %w", c.Name, err))
+		}
+		if p.Progress != nil {
+			p.Progress(int64(i+1), int64(len(p.Remove)))
 		}
 	}
 	return errors.Join(errs...)

@@ -7,6 +7,7 @@ import (
 	"path"
 	"time"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
@@ -19,6 +20,8 @@ type Report struct {
 	Aside    []Aside  // torn checkpoints, and parts of saves that did not end, that were moved aside
 	Left     []error  // why torn checkpoints stay in their place
 	Pointed  []Pointed
+	Named    []string // checkpoints that were removed, and are in their place again as a pointer names them
+	Lost     []Lost
 	// Nested are the directories that are stores of their own, with their writers. Nothing
 	// in them was changed.
 	Nested map[string][]string
@@ -44,6 +47,25 @@ type Pointed struct {
 	Aside string
 }
 
+// Lost is a checkpoint that a program is going to restore and that is not whole. Its pointer
+// is the program's own, and was not changed.
+type Lost struct {
+	Pointer string // the file that names it
+	Name    string // as it is written there
+	Why     string
+	Other   *format.Checkpoint // the newest that is complete beside it, or retained; nil if none is
+	URI     string             // the store's
+}
+
+func (l Lost) String() string {
+	text := fmt.Sprintf("%s names %s, which %s. A program that goes on from there fails. ", l.Pointer, l.Name, l.Why)
+	if l.Other == nil {
+		return text + "No other one is complete: to begin at the beginning, remove " + l.Pointer
+	}
+	name, _ := l.Other.Original()
+	return text + fmt.Sprintf("%s is complete: to go back to it, end the job, and: yarn-submit ckpt rollback %s %d", name, l.URI, l.Other.Step)
+}
+
 // Lines describes each thing that was done, for people.
 func (r Report) Lines() []string {
 	var lines []string
@@ -56,6 +78,12 @@ func (r Report) Lines() []string {
 		} else {
 			lines = append(lines, fmt.Sprintf("pointed %s at %s: %s", p.File, p.To, p.Why))
 		}
+	}
+	for _, name := range r.Named {
+		lines = append(lines, fmt.Sprintf("restored %s, which the program had removed: it goes on from there, by the file beside it", name))
+	}
+	for _, l := range r.Lost {
+		lines = append(lines, l.String())
 	}
 	for _, err := range r.Left {
 		lines = append(lines, err.Error())
@@ -78,9 +106,10 @@ func (r Report) Lines() []string {
 // A pointer, in a directory for which its format is known to have written it, that is
 // missing, not readable, or names a checkpoint that is not whole, is pointed at the
 // newest one that is, in one step; if none is, it is moved aside, for the program then
-// begins at the beginning instead of failing. So is one that is older than a whole
-// checkpoint: a pointer is written last, and the program did not come to it. One that
-// was written later and names an earlier step, as after a rollback, is left alone.
+// begins at the beginning instead of failing. One that is older than the last file of a whole
+// checkpoint of a later step is pointed at that: a pointer is written last, and the program was
+// killed before it came to it. One that was written later and names an earlier step, as after a
+// rollback or by hand, is left alone, and so is one beside which an earlier step was put.
 //
 // Torn checkpoints of formats without a pointer, from which programs choose by
 // themselves, and parts of broken saves, are moved aside if they were last written to
@@ -88,6 +117,9 @@ func (r Report) Lines() []string {
 // nothing is moved while anything is being written, however long that takes. A
 // checkpoint that was retained is restored if what replaces it is not whole, or if a
 // pointer is there and no other is whole.
+//
+// Pointers of other formats are the program's own. A checkpoint that one of them names and
+// that is gone is restored if it is retained; otherwise the report says what is lost.
 //
 // A directory that is a store of its own stays as it is while that has writers: who
 // prepares that store knows which of them are alive.
@@ -120,6 +152,12 @@ func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) 
 	}
 	for _, p := range formats.Pointers() {
 		if !p.Traits().RepairsPointer {
+			if starts && age == 0 {
+				err = (&pointing{s, p, report.isNested}).restoreNamed(ctx, &report)
+			}
+			if err != nil {
+				return report, err
+			}
 			continue
 		}
 		pointed, err := (&pointing{s, p, report.isNested}).all(ctx)
@@ -137,6 +175,11 @@ func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) 
 // drops what was recorded of them long ago.
 func clearAway(ctx context.Context, s store.Store, age time.Duration, nested func(string) bool) ([]Aside, error) {
 	sw := &sweeper{s: s, nested: nested, all: age == 0, before: time.Now().Add(-age)}
+	if age == 0 {
+		if err := store.RemoveOwn(ctx, s, stagingDir); err != nil {
+			return nil, fmt.Errorf("what a rollback that was broken off has left: %w", err)
+		}
+	}
 	err := errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), writers.Forget(ctx, s), forgetAside(ctx, s), formats.ForgetSaves(ctx, s))
 	if err != nil {
 		err = fmt.Errorf("what broken saves have left: %w", err)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"time"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
@@ -40,6 +39,7 @@ func (p *pointing) lookAround(ctx context.Context, dirs []string) (map[string]lo
 	}
 	// Whatever the store's own rule leaves out.
 	list, err := format.Search{Rule: format.Rule{Format: p.Traits().Kind}}.List(ctx, p.s, formats.All)
+	list = slices.DeleteFunc(list, func(c format.Checkpoint) bool { return c.Kind != p.Traits().Kind })
 	for dir, l := range looks {
 		l.list = list
 		looks[dir] = l
@@ -47,33 +47,14 @@ func (p *pointing) lookAround(ctx context.Context, dirs []string) (map[string]lo
 	return looks, err
 }
 
-// all looks at every directory in which a pointer may be: those with checkpoints, those
-// where one is known to have been, and the root, where it may be all that is left. The
-// store is listed once where all checkpoints are in its root, as most often, and twice
-// where there are more directories, however many: each list costs a look into every
-// index, and somebody waits to start.
+// all looks at every directory in which a pointer may be.
 func (p *pointing) all(ctx context.Context) ([]Pointed, error) {
-	known, err := p.KnownPointers(ctx, p.s)
+	known, looks, err := p.everywhere(ctx, nil)
 	if err != nil {
 		return nil, err
-	}
-	looks, err := p.lookAround(ctx, []string{"."})
-	if err != nil {
-		return nil, err
-	}
-	dirs := append(slices.Collect(maps.Keys(known)), ".")
-	for _, c := range looks["."].list {
-		dirs = append(dirs, path.Dir(c.Name))
-	}
-	dirs = slices.DeleteFunc(dirs, p.nested)
-	slices.Sort(dirs)
-	if dirs = slices.Compact(dirs); len(dirs) > 1 {
-		if looks, err = p.lookAround(ctx, dirs); err != nil {
-			return nil, err
-		}
 	}
 	var all []Pointed
-	for _, dir := range dirs {
+	for _, dir := range slices.Sorted(maps.Keys(looks)) {
 		pointed, err := p.repair(ctx, dir, looks[dir], known[dir])
 		if err != nil {
 			return all, err
@@ -83,6 +64,88 @@ func (p *pointing) all(ctx context.Context) ([]Pointed, error) {
 		}
 	}
 	return all, nil
+}
+
+// everywhere looks around in every directory in which a pointer may be: those with
+// checkpoints, those where one is known to have been, some more, and the root, where it may
+// be all that is left. The store is listed once where all checkpoints are in its root, as
+// most often, and twice where there are more directories, however many: each list costs a
+// look into every index, and somebody waits to start.
+func (p *pointing) everywhere(ctx context.Context, more []string) (known map[string]bool, looks map[string]look, err error) {
+	if known, err = p.KnownPointers(ctx, p.s); err != nil {
+		return nil, nil, err
+	}
+	if looks, err = p.lookAround(ctx, []string{"."}); err != nil {
+		return nil, nil, err
+	}
+	dirs := slices.AppendSeq(append(more, "."), maps.Keys(known))
+	for _, c := range looks["."].list {
+		dirs = append(dirs, path.Dir(c.Name))
+	}
+	dirs = slices.DeleteFunc(dirs, p.nested)
+	slices.Sort(dirs)
+	if dirs = slices.Compact(dirs); len(dirs) > 1 {
+		looks, err = p.lookAround(ctx, dirs)
+	}
+	return known, looks, err
+}
+
+// restoreNamed sees to the checkpoints that pointers name which are not changed: one that was
+// removed and is retained is restored.
+func (p *pointing) restoreNamed(ctx context.Context, report *Report) error {
+	removed, err := retain.Names(ctx, p.s)
+	if err != nil {
+		return err
+	}
+	var more []string
+	for name := range removed {
+		more = append(more, path.Dir(name))
+	}
+	_, looks, err := p.everywhere(ctx, more)
+	if err != nil {
+		return err
+	}
+	for _, dir := range slices.Sorted(maps.Keys(looks)) {
+		l := looks[dir]
+		if !l.before.Named() || l.before.Target == "" {
+			continue
+		}
+		list := in(l.list, dir)
+		name := path.Join(dir, l.before.Target)
+		i := slices.IndexFunc(list, func(c format.Checkpoint) bool { return c.Name == name })
+		if i >= 0 && (list[i].Whole() || list[i].State == format.Unchecked) {
+			continue
+		}
+		back, err := retain.RestoreNamed(ctx, p.s, name)
+		if err != nil {
+			return err
+		}
+		if back {
+			report.Named = append(report.Named, name)
+			continue
+		}
+		lost := Lost{Pointer: path.Join(dir, p.PointerFile()), Name: l.before.Target, Why: "is not there", URI: p.s.URI()}
+		if i >= 0 {
+			lost.Why = "is not whole: " + list[i].Why
+		}
+		kept, err := retain.List(ctx, p.s)
+		if err != nil {
+			return err
+		}
+		for _, c := range kept {
+			if c.Kind == p.Traits().Kind && path.Dir(c.Former) == dir {
+				list = append(list, c)
+			}
+		}
+		lost.Other = format.NewestComplete(list)
+		report.Lost = append(report.Lost, lost)
+	}
+	return nil
+}
+
+// in returns those of a list that lie in a directory.
+func in(list []format.Checkpoint, dir string) []format.Checkpoint {
+	return slices.DeleteFunc(slices.Clone(list), func(c format.Checkpoint) bool { return path.Dir(c.Name) != dir })
 }
 
 // pointTries bounds how often a directory is judged that a running program goes on
@@ -110,7 +173,7 @@ func (p *pointing) repair(ctx context.Context, dir string, l look, known bool) (
 // nothing was done.
 func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *Pointed, changed bool, err error) {
 	before := l.before
-	list := slices.DeleteFunc(slices.Clone(l.list), func(c format.Checkpoint) bool { return path.Dir(c.Name) != dir })
+	list := in(l.list, dir)
 	if before.Named() && !known {
 		if err := p.RememberPointer(ctx, p.s, dir); err != nil {
 			return nil, false, err
@@ -133,11 +196,11 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 			return nil, false, err
 		}
 		if ok {
-			best = savedSince(list, before.Written)
+			best = savedSince(list, before)
 			if best == nil || path.Base(best.Name) == path.Base(before.Target) {
 				return nil, false, nil
 			}
-			why = fmt.Sprintf("it named %s, and %s was saved after it was written", path.Base(before.Target), path.Base(best.Name))
+			why = fmt.Sprintf("it named %s, and %s was saved after that, and never named", path.Base(before.Target), path.Base(best.Name))
 		}
 		done.Why = why
 	}
@@ -152,12 +215,17 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 	return done, false, p.WritePointer(ctx, p.s, dir, before, list, best)
 }
 
-// savedSince returns the youngest whole checkpoint that is younger than a moment; nil if
-// none is.
-func savedSince(list []format.Checkpoint, t time.Time) *format.Checkpoint {
+// savedSince returns the youngest whole checkpoint that a program has saved after it wrote the
+// pointer, and before it was killed; nil if there is none. A program goes on from the one that
+// the pointer names, so its step is higher, and its last file younger than the pointer. A pointer
+// that was written later, by whomever, names what is wanted; an earlier step that is younger was
+// put there by somebody.
+func savedSince(list []format.Checkpoint, at format.Pointed) *format.Checkpoint {
 	var best *format.Checkpoint
+	step := format.StepAfterDash(path.Base(at.Target))
 	for i := range list {
-		if c := &list[i]; c.Whole() && c.Time.After(t) && (best == nil || c.Time.After(best.Time)) {
+		c := &list[i]
+		if c.Whole() && step != format.NoStep && c.Step > step && c.Time.After(at.Written) && (best == nil || c.Time.After(best.Time)) {
 			best = c
 		}
 	}

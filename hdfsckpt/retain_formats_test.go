@@ -74,10 +74,17 @@ var series = map[string]struct {
 			putTrainer(t, s, name)
 			put(t, s, name+"/deeper/x", []byte("x"))
 		}},
-	"distributed":            {name: "step-#", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
-	"distributed, elsewhere": {name: "at/ckpt_of_#_steps", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
-	"torch.save":             {name: "model-#.pt", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, torchFixture(t, "alone.pt")) }},
-	"Orbax's":                {name: "#", vague: true, put: func(t *testing.T, s store.Store, name string) { putOrbax(t, s, name, nil) }},
+	"distributed":                     {name: "step-#", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
+	"distributed, elsewhere":          {name: "at/ckpt_of_#_steps", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
+	"torch.save":                      {name: "model-#.pt", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, torchFixture(t, "alone.pt")) }},
+	"safetensors":                     {name: "model-#.safetensors", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, safetensors(10)) }},
+	"Keras":                           {name: "model-#.keras", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, kerasFixture(t, "model.keras")) }},
+	"Keras, weights":                  {name: "model-#.weights.h5", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, kerasFixture(t, "model.weights.h5")) }},
+	"XGBoost":                         {name: "model_#.ubj", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, recorded(t, "xgboost/model.ubj")) }},
+	"LightGBM":                        {name: "model_#.txt", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, recorded(t, "lightgbm/model.txt")) }},
+	"Orbax's":                         {name: "#", vague: true, put: func(t *testing.T, s store.Store, name string) { putOrbax(t, s, name, nil) }},
+	"torch.save, each in a directory": {name: "run/checkpoint-#/model.pt", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, torchFixture(t, "alone.pt")) }},
+	"Keras's, each in a directory":    {name: "#/model.keras", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, kerasFixture(t, "model.keras")) }},
 	"step-N": {name: "step-#", put: func(t *testing.T, s store.Store, name string) {
 		put(t, s, name+"/a", []byte("x"))
 		put(t, s, name+"/COMMITTED", []byte(`{"shards":1}`))

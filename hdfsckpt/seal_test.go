@@ -193,6 +193,49 @@ func TestRepairAfterAnUnsaidSave(t *testing.T) {
 	})
 }
 
+// TestAChoiceByHandStays: who writes an earlier step into `checkpoint` after the last save goes on
+// from that; and one that is put beside it, whatever its time, is no save of the program's.
+func TestAChoiceByHandStays(t *testing.T) {
+	for name, build := range map[string]func(t *testing.T, s store.Store){
+		"an earlier step, by hand": func(t *testing.T, s store.Store) {
+			must(t, store.WriteFile(t.Context(), s, "checkpoint", []byte("model_checkpoint_path: \"model.ckpt-10\"\n"), 0o644))
+			must(t, s.Chtimes(t.Context(), "checkpoint", old.Add(time.Second), old.Add(time.Second)))
+		},
+		"an earlier step, put there later": func(t *testing.T, s store.Store) {
+			put(t, s, "checkpoint", stateFile("model.ckpt-20"))
+			must(t, s.Chtimes(t.Context(), "model.ckpt-10.index", old.Add(time.Hour), old.Add(time.Hour)))
+		},
+		"a later step that is torn": func(t *testing.T, s store.Store) {
+			put(t, s, "checkpoint", stateFile("model.ckpt-20"))
+			putCheckpoint(t, s, "model.ckpt-30", without(".data-00001-of-00004"))
+			must(t, s.Chtimes(t.Context(), "model.ckpt-30.index", old.Add(time.Hour), old.Add(time.Hour)))
+		},
+		"one whose name has no step": func(t *testing.T, s store.Store) {
+			put(t, s, "checkpoint", stateFile("best"))
+			putCheckpoint(t, s, "best", nil)
+			must(t, s.Chtimes(t.Context(), "model.ckpt-20.index", old.Add(time.Hour), old.Add(time.Hour)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s store.Store) {
+				putCheckpoint(t, s, "model.ckpt-10", nil)
+				putCheckpoint(t, s, "model.ckpt-20", nil)
+				build(t, s)
+				before := tree(t, s, ".")
+				for _, age := range []time.Duration{0, time.Minute} {
+					report, err := hdfsckpt.Repair(t.Context(), s, age)
+					if err != nil || report.String() != "" {
+						t.Errorf("a repair did this: %v, %v", report, err)
+					}
+				}
+				if after := tree(t, s, "."); after != before {
+					t.Errorf("there was\n%s\nand there is\n%s", before, after)
+				}
+			})
+		})
+	}
+}
+
 func TestRepairWithNothingWhole(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
@@ -356,16 +399,16 @@ func TestRollback(t *testing.T) {
 			step int64
 			text string
 		}{{"", 11, "no checkpoint of step 11"}, {"", 20, "several"}, {"", 40, "torn"}} {
-			if _, err := hdfsckpt.PlanRollback(list(t, s), x.dir, x.step); err == nil || !strings.Contains(err.Error(), x.text) {
+			if _, err := hdfsckpt.PlanRollback(ctx, s, x.dir, x.step); err == nil || !strings.Contains(err.Error(), x.text) {
 				t.Errorf("to %d: %v", x.step, err)
 			}
 		}
-		plan, err := hdfsckpt.PlanRollback(list(t, s), ".", 20)
+		plan, err := hdfsckpt.PlanRollback(ctx, s, ".", 20)
 		must(t, err)
-		if len(plan.Newer) != 2 {
-			t.Errorf("newer are %s", states(plan.Newer))
+		if len(plan.Newer) != 2 || len(plan.Moves) != 0 {
+			t.Errorf("newer are %s, moved would be %+v", states(plan.Newer), plan.Moves)
 		}
-		must(t, plan.Execute(ctx, s))
+		must(t, plan.Execute(ctx, s, "alice"))
 		if got, want := states(list(t, s)), "model.ckpt-10 complete; model.ckpt-20 complete current; other/model.ckpt-20 complete; model.ckpt-30 complete; model.ckpt-40 torn"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -3,6 +3,7 @@ package hdfsckpt_test
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -305,6 +306,25 @@ func TestTornIsMovedAside(t *testing.T) {
 		"step-N, as the spec says": {rule: format.Rule{Format: formats.Plain}, build: func(t *testing.T, s store.Store) {
 			put(t, s, "step-20/a", []byte("x"))
 		}, moved: "step-20"},
+		"by a time of quiet": {rule: format.Rule{Format: formats.Plain, Quiet: 3600}, build: func(t *testing.T, s store.Store) {
+			put(t, s, "model-10.npz", []byte("x"))
+			put(t, s, "model-20.npz.tmp", []byte("x"))
+			put(t, s, "dir-10/weights", []byte("x"))
+			put(t, s, "dir-20.tmp/weights", []byte("x"))
+			must(t, store.WriteFile(context.Background(), s, "model-30.npz", []byte("is being written"), 0o644))
+		}, moved: "dir-20.tmp model-20.npz.tmp"},
+		"Orbax's": {build: func(t *testing.T, s store.Store) {
+			const data = "default/d/3bad5fc3699d96189903bae8ccf8b48f"
+			putOrbax(t, s, "10", nil)
+			putOrbax(t, s, "20", lacks(data))
+			putOrbax(t, s, "30", func(name string, b []byte) []byte {
+				if name == data {
+					return b[:len(b)-1]
+				}
+				return b
+			})
+			putOrbax(t, s, "mine", lacks(data)) // it has no step
+		}, moved: "20 30"},
 		"files of torch.save": {build: func(t *testing.T, s store.Store) {
 			whole := torchFixture(t, "train-40.pt")
 			put(t, s, "model-10.pt", whole)
@@ -349,6 +369,44 @@ func TestTornIsMovedAside(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAsideGoesAfterItsTime: what was moved aside is removed by a start after 30 days, with its
+// space, and not before.
+func TestAsideGoesAfterItsTime(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := t.Context()
+		for i, days := range []int{29, 31} {
+			name := fmt.Sprintf("step-%d", i)
+			putDistributed(t, s, name, func(file string, b []byte) []byte {
+				if file == ".metadata" {
+					return nil
+				}
+				return b
+			})
+			report, err := hdfsckpt.Repair(ctx, s, 0)
+			must(t, err)
+			if len(report.Aside) != 1 {
+				t.Fatalf("%s was not moved: %s", name, report)
+			}
+			a := report.Aside[0]
+			entry := strings.TrimSuffix(a.Where, "/files/"+name)
+			a.Moved = a.Moved.Add(-time.Duration(days) * 24 * time.Hour)
+			text, err := json.Marshal(a)
+			must(t, err)
+			must(t, store.WriteFile(ctx, s, path.Join(entry, "aside.json"), text, 0o644))
+		}
+		_, err := hdfsckpt.Repair(ctx, s, 0)
+		must(t, err)
+		left, err := hdfsckpt.ListAside(ctx, s)
+		must(t, err)
+		if len(left) != 1 || left[0].Name != "step-0" {
+			t.Errorf("aside are %+v", left)
+		}
+		if entries, err := s.List(ctx, ".holdfast/aside"); err != nil || len(entries) != 1 {
+			t.Errorf("there are %v, %v", entries, err)
+		}
+	})
 }
 
 // TestFirstSaveOfTheLivingStays: what is only supposed to be Trainer's is let be while
@@ -474,7 +532,7 @@ func TestFilesThatBelongTogether(t *testing.T) {
 	if len(plan.Remove) != 0 {
 		t.Errorf("a prune would remove %s", states(plan.Remove))
 	}
-	if _, err := hdfsckpt.PlanRollback(found, "", 20); err == nil || !strings.Contains(err.Error(), "checkpoint-20") {
+	if _, err := hdfsckpt.PlanRollback(t.Context(), s, "", 20); err == nil || !strings.Contains(err.Error(), "checkpoint-20") {
 		t.Errorf("a rollback: %v", err)
 	}
 }

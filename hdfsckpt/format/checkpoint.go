@@ -54,6 +54,11 @@ type Checkpoint struct {
 	// Inferred: its format is concluded from how the save began. It may be a program's
 	// own, and is moved aside only when no task runs.
 	Inferred bool
+	// Unnumbered: its step is not in its name, but in what it holds, as that of last.ckpt,
+	// which programs save over.
+	Unnumbered bool
+	// FixedWorld: as many ranks are needed to go on from it as have saved it.
+	FixedWorld bool
 	// Former is the name that a retained one had; empty for others.
 	Former string
 
@@ -74,8 +79,23 @@ func FileOf(dir string, i store.Info) File {
 	return File{Name: path.Join(dir, i.Name), Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}
 }
 
+// NamedStep is the step in its name; NoStep for one that is Unnumbered, too.
+func (c *Checkpoint) NamedStep() int64 {
+	if c.Unnumbered {
+		return NoStep
+	}
+	return c.Step
+}
+
 // Whole reports whether the checkpoint can be restored from.
 func (c *Checkpoint) Whole() bool { return c.State == Complete || c.State == Sealed }
+
+// MarkTorn has it count as torn, or in progress if it was written to a short while ago.
+func (c *Checkpoint) MarkTorn() {
+	if c.State = Torn; time.Since(c.Time) < recent {
+		c.State = InProgress
+	}
+}
 
 // IsDir reports whether the checkpoint is a directory with all that is in it.
 func (c *Checkpoint) IsDir() bool {

@@ -17,6 +17,7 @@ package format
 
 import (
 	"context"
+	"encoding/json"
 
 	"holdfast/hdfsckpt/store"
 )
@@ -51,8 +52,9 @@ type Traits struct {
 	// nothing happens was lost, and what it was to replace can be restored while other
 	// tasks run. Of other formats that has to wait until none does.
 	Steady bool
-	// FixedWorld: as many ranks are needed to go on from a checkpoint as have saved it.
-	FixedWorld bool
+	// RankFile reports whether a file by that base name can be read only by the rank that
+	// wrote it, in a checkpoint of whatever format; nil if none is such.
+	RankFile func(base string) bool
 	// Summed is, for a person, which of its files have checksums of their own: NotSummed if
 	// none has, empty if all have.
 	Summed string
@@ -64,6 +66,10 @@ type Traits struct {
 	RepairsPointer bool
 	// OwnRule: a rule of the user's making (Rule.Own) finds them, and no others.
 	OwnRule bool
+	// Beside has patterns (path.Match) of the names of what lies beside a checkpoint and
+	// shows whether that is complete. One that was sealed, or begun to be removed, is
+	// complete whatever becomes of it.
+	Beside []string
 	// AloneInStepDir: a directory that is named after a step may hold one of a series.
 	AloneInStepDir bool
 }
@@ -79,6 +85,8 @@ type Owner struct {
 	// InPlace: a program that replaces the file saves over the checkpoint. If it is not
 	// set, the file may be changed by itself, while the others stay.
 	InPlace bool
+	// Beside is that of the format's Traits.
+	Beside []string
 	// Series is the same for checkpoints that can take each other's place when one is
 	// removed; empty: none can, as no step is in the name.
 	Series string
@@ -117,6 +125,19 @@ type Sweeper interface {
 	Leftover(e store.Info) Leftover
 	// Part reports whether a file in a directory of parts is what a save puts there.
 	Part(e store.Info) bool
+}
+
+// Lister is a Format whose programs go by a file beside the checkpoints that lists them, and
+// says which of them is the last.
+type Lister interface {
+	Format
+	// ListFile is the base name of the file.
+	ListFile() string
+	// ListEntry returns what a list says of a checkpoint, by its base name; nil if nothing.
+	ListEntry(list []byte, name string) json.RawMessage
+	// Relist returns a list in which the checkpoints that gone reports are not, some that
+	// ListEntry has returned are, and the last is another one.
+	Relist(list []byte, gone func(name string) bool, back []json.RawMessage, last string) ([]byte, error)
 }
 
 // Leftover is what an entry of a directory may be of a broken save.

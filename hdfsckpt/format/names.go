@@ -76,6 +76,14 @@ func FileStep(name, suffix string) int64 {
 	return StepAtEnd(strings.TrimSuffix(path.Base(name), suffix))
 }
 
+// lastName is what programs call the copy of what they saved last: last.ckpt, and last-v1.ckpt, of
+// Lightning (ModelCheckpoint's save_last), latest.pt.
+var lastName = regexp.MustCompile(`^(last|latest)(-v\d+)?(\.|$)`)
+
+// IsLast reports whether a checkpoint is called the last one: programs that are told to go on
+// look for that name, whatever steps the names beside it have.
+func IsLast(base string) bool { return lastName.MatchString(base) }
+
 // Shape is a name but for its numbers.
 func Shape(name string) string { return digits.ReplaceAllString(name, "#") }
 

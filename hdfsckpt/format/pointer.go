@@ -7,9 +7,9 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"syscall"
 	"time"
 
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -86,6 +86,10 @@ type saver struct {
 	File string `json:"file"` // relative to the store's root
 }
 
+// mostPointer is how large a pointer may be, in bytes: one that is larger is a file of the
+// program's own. TensorFlow's names all checkpoints that are kept, a hundred bytes each.
+const mostPointer = 2 << 20
+
 // ReadPointerFile reads the file of a pointer; what it names, its format knows.
 func ReadPointerFile(ctx context.Context, s store.Store, file string) (Pointed, error) {
 	info, err := s.Stat(ctx, file)
@@ -97,12 +101,15 @@ func ReadPointerFile(ctx context.Context, s store.Store, file string) (Pointed, 
 	}
 	var text []byte
 	if err == nil {
+		if info.Size > mostPointer {
+			return Pointed{Foreign: true}, nil
+		}
 		text, err = store.ReadFile(ctx, s, file)
 	}
 	switch {
 	case store.Vanished(err):
 		return Pointed{Missing: true}, nil
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EFBIG): // a pointer is small
+	case errors.Is(err, fs.ErrPermission), limit.IsExceeded(err):
 		return Pointed{Foreign: true}, nil
 	case err != nil:
 		return Pointed{}, err

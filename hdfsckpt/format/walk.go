@@ -11,12 +11,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 )
 
 const (
 	MaxDepth     = 5   // levels of directories that are searched
-	parallelism  = 16  // calls at a time
+	parallelism  = 16  // goroutines of a search
 	HiddenPrefix = "." // of what is no checkpoint, nor a part of one
 	// recent is how old the files of a save may be for it to count as in progress.
 	recent = 2 * time.Minute
@@ -30,14 +32,21 @@ type Search struct {
 	// Chosen leaves out formats with a pointer, so that formats remain whose programs
 	// choose a checkpoint by what is there.
 	Chosen bool
+	// Only is the name of the one checkpoint that is looked into; empty for all.
+	Only string
 }
 
 // List lists checkpoints of some formats, in order of precedence, the newest last: by
 // step, then by time. It looks into every index and the like, and reads no values.
 func (q Search) List(ctx context.Context, s store.Store, formats []Format) ([]Checkpoint, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	w := &walker{Search: q, s: s, ctx: ctx, formats: formats, group: group, calls: make(chan struct{}, parallelism), listed: map[string][]store.Info{}}
-	group.Go(func() error { return w.directory(cmp.Or(q.Root, "."), 0) })
+	w := &walker{Search: q, s: s, ctx: ctx, formats: formats, group: group, listed: map[string][]store.Info{}}
+	for _, f := range formats {
+		if is := f.Traits().RankFile; is != nil {
+			w.ofRank = append(w.ofRank, is)
+		}
+	}
+	w.later(func() error { return w.directory(cmp.Or(q.Root, "."), 0) })
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
@@ -96,6 +105,8 @@ type Dir struct {
 	Name  string // relative to the store's root
 	// Depth is how many levels below the beginning of the search it lies.
 	Depth int
+	// Only is the name of the one checkpoint that is looked for; empty for all.
+	Only string
 	// Entries are those that no format of higher precedence has claimed.
 	Entries []store.Info
 
@@ -105,33 +116,51 @@ type Dir struct {
 // List lists a directory below, once in a search. Claim uses it instead of Store.
 func (d *Dir) List(name string) ([]store.Info, error) { return d.w.list(name) }
 
-// Do calls f, which uses the store, when its turn has come. Claim uses the store by it.
-func (d *Dir) Do(f func() error) error { return d.w.limited(f) }
-
-// walker carries out a search. Its goroutines end with its group; calls bounds how
-// many of them use the store.
+// walker carries out a search. Its goroutines end with its group. There are at most parallelism
+// of them, each of which uses the store for one thing at a time.
 type walker struct {
 	Search
 	s       store.Store
 	ctx     context.Context
 	formats []Format
+	ofRank  []func(base string) bool // the formats' Traits.RankFile
 	group   *errgroup.Group
-	calls   chan struct{}
 
 	mu     sync.Mutex
+	todo   []func() error
+	takers int // goroutines that take from todo
 	found  []Checkpoint
 	listed map[string][]store.Info // by Dir.List, and not searched yet
 }
 
-// limited waits for a turn to use the store.
-func (w *walker) limited(f func() error) error {
-	select {
-	case w.calls <- struct{}{}:
-	case <-w.ctx.Done():
-		return w.ctx.Err()
+// later has f called by one of the search's goroutines.
+func (w *walker) later(f func() error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.todo = append(w.todo, f)
+	if w.takers < parallelism {
+		w.takers++
+		w.group.Go(w.take)
 	}
-	defer func() { <-w.calls }()
-	return f()
+}
+
+// take does what is to be done until nothing is left, the latest first, so that little is.
+func (w *walker) take() error {
+	for {
+		w.mu.Lock()
+		last := len(w.todo) - 1
+		if last < 0 || w.ctx.Err() != nil {
+			w.takers--
+			w.mu.Unlock()
+			return w.ctx.Err()
+		}
+		f := w.todo[last]
+		w.todo = w.todo[:last]
+		w.mu.Unlock()
+		if err := f(); err != nil {
+			return err // it ends ctx, and so the others
+		}
+	}
 }
 
 func (w *walker) list(name string) (entries []store.Info, err error) {
@@ -141,11 +170,7 @@ func (w *walker) list(name string) (entries []store.Info, err error) {
 	if listed {
 		return entries, nil
 	}
-	err = w.limited(func() (err error) {
-		entries, err = w.s.List(w.ctx, name)
-		return err
-	})
-	if err == nil {
+	if entries, err = w.s.List(w.ctx, name); err == nil {
 		w.mu.Lock()
 		w.listed[name] = entries
 		w.mu.Unlock()
@@ -165,7 +190,7 @@ func (w *walker) directory(name string, depth int) error {
 	if err != nil {
 		return err
 	}
-	d := &Dir{Store: w.s, Rule: w.Rule, Name: name, Depth: depth, Entries: slices.Clone(entries), w: w}
+	d := &Dir{Store: w.s, Rule: w.Rule, Name: name, Depth: depth, Only: w.Only, Entries: slices.Clone(entries), w: w}
 	for _, f := range w.formats {
 		if !w.Rule.Finds(f) || w.Chosen && hasPointer(f) {
 			continue
@@ -175,7 +200,9 @@ func (w *walker) directory(name string, depth int) error {
 			return err
 		}
 		for _, c := range claims {
-			w.group.Go(func() error { return w.check(f, c) })
+			if w.concerns(name, c) {
+				w.later(func() error { return w.check(f, c) })
+			}
 			if c.Whole {
 				return nil
 			}
@@ -186,11 +213,22 @@ func (w *walker) directory(name string, depth int) error {
 		return nil
 	}
 	for _, e := range d.Entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name, HiddenPrefix) && !IsDiscarded(e.Name) && (w.Rule.Own() || !IsPartsDir(e.Name)) {
-			w.group.Go(func() error { return w.directory(path.Join(name, e.Name), depth+1) })
+		if e.IsDir() && !strings.HasPrefix(e.Name, HiddenPrefix) && !IsDiscarded(e.Name) && (w.Rule.Own() || !IsPartsDir(e.Name)) && w.leads(path.Join(name, e.Name)) {
+			w.later(func() error { return w.directory(path.Join(name, e.Name), depth+1) })
 		}
 	}
 	return nil
+}
+
+// concerns reports whether a claim of what is in a directory may be of the checkpoint that is
+// looked for.
+func (w *walker) concerns(dir string, c Claim) bool {
+	return w.Only == "" || len(c.Take) == 0 || dir != path.Dir(w.Only) || slices.Contains(c.Take, path.Base(w.Only))
+}
+
+// leads reports whether the checkpoint that is looked for may lie in a directory, or be it.
+func (w *walker) leads(dir string) bool {
+	return w.Only == "" || dir == w.Only || strings.HasPrefix(dir, w.Only+"/") || strings.HasPrefix(w.Only, dir+"/")
 }
 
 func hasPointer(f Format) bool {
@@ -200,13 +238,14 @@ func hasPointer(f Format) bool {
 
 // check adds the checkpoint of a format's claim to those that were found.
 func (w *walker) check(f Format, claim Claim) error {
-	var c *Checkpoint
-	err := w.limited(func() (err error) {
-		c, err = claim.Check(w.ctx)
-		return err
-	})
+	ctx, note := look.Noting(w.ctx)
+	c, err := claim.Check(ctx)
 	if store.Vanished(err) { // removed while it was looked at
 		return nil
+	}
+	if exceeded := note.Exceeded(); exceeded != nil && c != nil && (err == nil || limit.IsExceeded(err)) {
+		// Whatever the format makes of it: nothing is known of what was not looked into.
+		c.State, c.Why, c.Certain, err = Unchecked, exceeded.Error(), false, nil
 	}
 	if err != nil || c == nil {
 		return err
@@ -217,18 +256,24 @@ func (w *walker) check(f Format, claim Claim) error {
 		c.Time = time.Time{} // that of the directory counts only where nothing is in it
 	}
 	for _, x := range c.Files {
+		c.FixedWorld = c.FixedWorld || w.isOfRank(path.Base(x.Name))
 		c.Size += x.Size
 		if x.ModTime.After(c.Time) {
 			c.Time = x.ModTime
 		}
 	}
-	if c.State == Torn && time.Since(c.Time) < recent {
-		c.State = InProgress
+	if c.State == Torn {
+		c.MarkTorn()
 	}
 	w.mu.Lock()
 	w.found = append(w.found, *c)
 	w.mu.Unlock()
 	return nil
+}
+
+// isOfRank reports whether only the rank that wrote a file can read it.
+func (w *walker) isOfRank(base string) bool {
+	return slices.ContainsFunc(w.ofRank, func(is func(string) bool) bool { return is(base) })
 }
 
 // AddDir adds all files of a directory, and of those below it, to a checkpoint. One that

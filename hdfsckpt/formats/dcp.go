@@ -9,10 +9,10 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/torchfile"
 )
@@ -23,7 +23,10 @@ const Distributed format.Kind = "dcp"
 
 type distributed struct{}
 
-var _ format.Contents = distributed{}
+var _ interface {
+	format.Contents
+	format.Reviewer
+} = distributed{}
 
 func (distributed) Traits() format.Traits {
 	return format.Traits{
@@ -79,12 +82,10 @@ func checkDistributed(ctx context.Context, d *format.Dir) (*format.Checkpoint, e
 	c.Marker = path.Join(d.Name, torchfile.MetadataFile)
 	m, err := readMetadata(ctx, d.Store, d.Name)
 	switch {
-	case errors.Is(err, syscall.EFBIG):
-		c.State, c.Why = format.Unchecked, err.Error()
-	case err != nil && !torchfile.IsMetadataDamaged(err):
-		return nil, err
-	case err != nil:
+	case look.IsDamaged(err):
 		c.Why = err.Error()
+	case err != nil:
+		return c, err
 	default:
 		need := m.Sizes()
 		if c.Why = look.Lacking(need, sizes); c.Why == "" {
@@ -93,6 +94,28 @@ func checkDistributed(ctx context.Context, d *format.Dir) (*format.Checkpoint, e
 		}
 	}
 	return c, nil
+}
+
+// lightningMeta is the file that Lightning's FSDP strategy writes after the rest of a directory
+// NAME.ckpt, and needs to restore it (lightning/pytorch/strategies/fsdp.py).
+const lightningMeta = "meta.pt"
+
+// Review has a directory NAME.ckpt without Lightning's last file count as torn where one beside it
+// has that.
+func (distributed) Review(_ format.Rule, found []format.Checkpoint) {
+	ofLightning := func(c *format.Checkpoint) bool { return c.Kind == Distributed && path.Ext(c.Name) == ".ckpt" }
+	has := map[string]bool{}
+	for i := range found {
+		if c := &found[i]; ofLightning(c) && holds(c, lightningMeta) {
+			has[path.Dir(c.Name)] = true
+		}
+	}
+	for i := range found {
+		if c := &found[i]; ofLightning(c) && c.Whole() && has[path.Dir(c.Name)] && !holds(c, lightningMeta) {
+			c.Why, c.Certain = "it has no file "+lightningMeta+", as others beside it have: the save did not get that far", true
+			c.MarkTorn()
+		}
+	}
 }
 
 // leaveOut leaves out data files that the metadata does not name: a save by fewer ranks
@@ -118,19 +141,14 @@ func distributedStep(base string) int64 {
 	return format.StepAfterDash(base)
 }
 
-func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Metadata, error) {
-	name := path.Join(dir, torchfile.MetadataFile)
-	r, err := s.Open(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	var m *torchfile.Metadata
-	err = look.Budgeted(ctx, r.Size(), func() error {
-		b, err := store.ReadOpened(r, name)
-		if err == nil {
-			m, err = torchfile.ParseMetadata(b)
+// readMetadata reads .metadata, as look.File does.
+func readMetadata(ctx context.Context, s store.Store, dir string) (m *torchfile.Metadata, err error) {
+	err = look.File(ctx, s, path.Join(dir, torchfile.MetadataFile), torchfile.MemoryOfMetadata, func(r io.ReaderAt, size int64) error {
+		b := make([]byte, size)
+		if n, err := r.ReadAt(b, 0); n < len(b) {
+			return fmt.Errorf("it ends at byte %d: %w", n, err)
 		}
+		m, err = torchfile.ParseMetadata(b)
 		return err
 	})
 	return m, err
@@ -170,8 +188,8 @@ func (distributed) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Te
 // Parts are the records of the archives in the data files.
 func (distributed) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) (parts []format.Part, problems []format.Problem, err error) {
 	m, err := readMetadata(ctx, s, c.Name)
-	if torchfile.IsMetadataDamaged(err) || errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
+	if look.IsDamaged(err) || limit.IsExceeded(err) || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil // the checkpoint's state says so
 	}
 	if err != nil {
 		return nil, nil, err

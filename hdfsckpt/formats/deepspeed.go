@@ -32,7 +32,8 @@ const latest = "latest"
 
 func (deepSpeed) Traits() format.Traits {
 	return format.Traits{
-		Kind: DeepSpeed, FoundBy: []format.Kind{Torch}, Last: []string{latest}, MayGrow: true, FixedWorld: true,
+		Kind: DeepSpeed, FoundBy: []format.Kind{Torch}, Last: []string{latest}, MayGrow: true, RankFile: deepSpeedFile.MatchString,
+		Beside:       []string{latest, "global_step*"},
 		CompleteWhen: "the files of model and optimizer in global_stepN are whole, and `latest` names it or a later one",
 	}
 }
@@ -47,10 +48,12 @@ var (
 	deepSpeedRank = regexp.MustCompile(`^(|.*_)zero_pp_rank_(\d+)(_mp_rank_\d+_(?:model|optim)_states\.pt)$`)
 )
 
-// Owner returns none: a directory that is named after a step is known by that
-// (directory.Owner). What a program removes of it is not retained, as the files alone,
-// without the pointer and the directory that this names, do not show that they are all.
-func (deepSpeed) Owner(string) (format.Owner, bool) { return format.Owner{}, false }
+// Owner returns the directory global_stepN in which a file lies, unless that is a part of
+// another one that is named after a step.
+func (deepSpeed) Owner(file string) (format.Owner, bool) {
+	dir, ok := format.StepDirOf(file)
+	return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, ok && deepSpeedDir.MatchString(path.Base(dir))
+}
 
 // Claim takes the directories global_stepN which hold files by the names that ranks give
 // them.
@@ -58,9 +61,16 @@ func (f deepSpeed) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, er
 	if _, inStepDir := format.StepDirOf(path.Join(d.Name, latest)); inStepDir || d.Depth >= format.MaxDepth {
 		return nil, nil // a part of what that directory is
 	}
+	if !slices.ContainsFunc(d.Entries, isDeepSpeedDir) {
+		return nil, nil
+	}
+	at, err := f.ReadPointer(ctx, d.Store, d.Name)
+	if err != nil {
+		return nil, err
+	}
 	saves := map[string][]store.Info{}
 	for _, e := range d.Entries {
-		if !e.IsDir() || !deepSpeedDir.MatchString(e.Name) {
+		if !isDeepSpeedDir(e) || d.Only != "" && e.Name != path.Base(d.Only) && e.Name != at.Target {
 			continue
 		}
 		contents, err := d.List(path.Join(d.Name, e.Name))
@@ -70,17 +80,6 @@ func (f deepSpeed) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, er
 		if slices.ContainsFunc(contents, isDeepSpeedFile) {
 			saves[e.Name] = contents
 		}
-	}
-	if len(saves) == 0 {
-		return nil, nil
-	}
-	var at format.Pointed
-	err := d.Do(func() (err error) {
-		at, err = f.ReadPointer(ctx, d.Store, d.Name)
-		return err
-	})
-	if err != nil {
-		return nil, err
 	}
 	var claims []format.Claim
 	for _, base := range slices.Sorted(maps.Keys(saves)) {
@@ -96,6 +95,8 @@ func (f deepSpeed) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, er
 	return claims, nil
 }
 
+func isDeepSpeedDir(e store.Info) bool { return e.IsDir() && deepSpeedDir.MatchString(e.Name) }
+
 func isDeepSpeedFile(e store.Info) bool { return !e.IsDir() && deepSpeedFile.MatchString(e.Name) }
 
 // checkDeepSpeed judges a directory beside a pointer. current are the files of the
@@ -109,32 +110,15 @@ func checkDeepSpeed(ctx context.Context, s store.Store, c *format.Checkpoint, at
 	have := map[string]bool{}
 	last := time.Time{}
 	for _, f := range c.Files {
-		base := strings.TrimPrefix(f.Name, c.Name+"/")
-		have[base] = true
+		have[strings.TrimPrefix(f.Name, c.Name+"/")] = true
 		if f.ModTime.After(last) {
 			last = f.ModTime
 		}
-		if !deepSpeedFile.MatchString(base) {
-			continue
-		}
-		h, err := openTorch(ctx, s, f.Name)
-		switch {
-		case err != nil:
-			return err
-		case h.empty:
-			c.State, c.Why = format.Torn, base+" is empty"
-			return nil
-		case h.damage != nil:
-			c.State, c.Why = format.Torn, base+": "+h.damage.Error()
-			return nil
-		case !h.archive:
-			c.Why = "nothing shows whether " + base + " is whole"
-			return nil
-		}
 	}
-	if missing := missingOfDeepSpeed(have); missing != "" {
-		c.State, c.Why = format.Torn, missing+" is missing"
-		return nil
+	state, why, err := deepSpeedFiles(ctx, s, c.Name, have)
+	if err != nil || state != format.Complete {
+		c.State, c.Why = state, why
+		return err
 	}
 	switch other := notOfDeepSpeed(have, current); {
 	case len(current) == 0 || format.StepAtEnd(at.Target) < c.Step:
@@ -147,6 +131,31 @@ func checkDeepSpeed(ctx context.Context, s store.Store, c *format.Checkpoint, at
 		c.State = format.Complete
 	}
 	return nil
+}
+
+// deepSpeedFiles judges what ranks have written into a directory by itself: torn if a file is
+// cut off, or missing while that of a later rank is there; unchecked if that cannot be seen.
+func deepSpeedFiles(ctx context.Context, s store.Store, dir string, have map[string]bool) (format.State, string, error) {
+	for _, base := range slices.Sorted(maps.Keys(have)) {
+		if !deepSpeedFile.MatchString(base) {
+			continue
+		}
+		h, err := openTorch(ctx, s, path.Join(dir, base))
+		switch {
+		case err != nil:
+			return format.Unchecked, "", err
+		case h.empty:
+			return format.Torn, base + " is empty", nil
+		case h.damage != nil:
+			return format.Torn, base + ": " + h.damage.Error(), nil
+		case !h.archive:
+			return format.Unchecked, "nothing shows whether " + base + " is whole", nil
+		}
+	}
+	if missing := missingOfDeepSpeed(have); missing != "" {
+		return format.Torn, missing + " is missing", nil
+	}
+	return format.Complete, "", nil
 }
 
 // notOfDeepSpeed is a file of ranks that others have, and that is not there; empty if

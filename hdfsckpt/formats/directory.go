@@ -20,7 +20,11 @@ type directory struct{}
 var _ format.Format = directory{}
 
 func (directory) Traits() format.Traits {
-	return format.Traits{Kind: Directory, FoundBy: []format.Kind{Torch, Safetensors}, Unnamed: true}
+	t := format.Traits{Kind: Directory, Unnamed: true}
+	for _, f := range having[single]() {
+		t.FoundBy = append(t.FoundBy, f.Traits().Kind)
+	}
+	return t
 }
 
 // Owner returns the directory named after a step that a file lies in: whatever its format,
@@ -39,12 +43,18 @@ var (
 	besideModel = regexp.MustCompile(`^(training_args\.bin|optimizer\.(pt|pth|bin)|scheduler\.(pt|pth|bin)|scaler\.pt|rng_state(_\d+)?\.pth)$`)
 )
 
-func (directory) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	parts := belongTogether(d)
-	if parts == nil {
-		return nil, nil
+func (directory) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
+	whole := format.IsStepDir(path.Base(d.Name)) && d.Name != "."
+	var parts []store.Info
+	var err error
+	if whole {
+		parts, err = filesOfStep(ctx, d)
+	} else {
+		parts = belongTogether(d)
 	}
-	whole := format.IsStepDir(path.Base(d.Name))
+	if parts == nil || err != nil {
+		return nil, err
+	}
 	claim := format.Claim{Whole: whole, Check: func(ctx context.Context) (*format.Checkpoint, error) {
 		c := &format.Checkpoint{Name: d.Name, Kind: Directory, Step: format.NoStep, State: format.Unchecked,
 			Why: "nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE"}
@@ -68,13 +78,78 @@ func (directory) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error)
 	return []format.Claim{claim}, nil
 }
 
-// belongTogether returns the files of a directory that are one checkpoint together, and none
-// by itself; nil if there are none such. In a directory named after a step these are all
-// files, unless the only one may be a model. Elsewhere they are the files without a step in
-// their names, beside files that are no checkpoints.
+// filesOfStep returns the files of a directory named after a step if they are one checkpoint
+// together, and none by itself: if there are several, and one of them would be a checkpoint
+// of its own elsewhere. nil if they are not.
+func filesOfStep(ctx context.Context, d *format.Dir) ([]store.Info, error) {
+	var files []store.Info
+	for _, e := range d.Entries {
+		switch {
+		case !e.Mode.IsRegular() || strings.HasPrefix(e.Name, format.HiddenPrefix):
+		case tfFile.MatchString(e.Name):
+			return nil, nil // TensorFlow's are known by their prefix
+		default:
+			files = append(files, e)
+		}
+	}
+	if len(files) == 0 || isAlone(files) {
+		return nil, nil
+	}
+	var doubtful []func() (*format.Checkpoint, error)
+	for _, f := range having[single]() {
+		if !d.Rule.Finds(f) {
+			continue
+		}
+		for _, e := range files {
+			switch is, certain := f.named(e.Name); {
+			case is && certain:
+				return files, nil
+			case is:
+				doubtful = append(doubtful, func() (*format.Checkpoint, error) { return f.check(ctx, d.Store, format.FileOf(d.Name, e)) })
+			}
+		}
+	}
+	for _, check := range doubtful { // others have such names, too
+		c, err := check()
+		if err != nil && !store.Vanished(err) {
+			return nil, err
+		}
+		if c != nil {
+			return files, nil
+		}
+	}
+	return nil, nil
+}
+
+// isAlone reports whether the files of a directory are a model, and what its format keeps
+// beside it.
+func isAlone(files []store.Info) bool {
+	beside := ""
+	for _, f := range having[accompanied]() {
+		for _, e := range files {
+			if is, _ := f.named(e.Name); is {
+				beside = f.companion(e.Name)
+			}
+		}
+	}
+	others := 0
+	for _, e := range files {
+		if e.Name != beside {
+			others++
+		}
+	}
+	return others == 1 && !besideModel.MatchString(files[0].Name)
+}
+
+// belongTogether returns the files of a directory that is not named after a step which are
+// one checkpoint together, and none by itself; nil if there are none such. They are the files
+// of torch.save and safetensors without a step in their names, beside files that are no
+// checkpoints.
 func belongTogether(d *format.Dir) []store.Info {
-	var known, parts, others []store.Info
-	inStepDir := format.IsStepDir(path.Base(d.Name))
+	var parts, others []store.Info
+	if d.Name == "." {
+		return nil
+	}
 	for _, e := range d.Entries {
 		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, format.HiddenPrefix) {
 			continue
@@ -83,30 +158,18 @@ func belongTogether(d *format.Dir) []store.Info {
 		bare := strings.TrimSuffix(e.Name, ext)
 		_, torch := torchSuffixes[ext]
 		switch {
-		case !inStepDir && indexOfTensors(e.Name) != "":
-			continue // its index says what belongs together
+		case indexOfTensors(e.Name) != "":
+			// its index says what belongs together
 		case tfFile.MatchString(e.Name):
 			return nil // TensorFlow's are known by their prefix
 		case !torch && ext != safetensorsSuffix:
 			others = append(others, e)
-		case torch && format.StepAtEnd(bare) != format.NoStep && !partOfMore.MatchString(bare):
-			known = append(known, e)
-		default:
-			known = append(known, e)
+		case !torch || format.StepAtEnd(bare) == format.NoStep || partOfMore.MatchString(bare):
 			parts = append(parts, e)
 		}
 	}
-	switch {
-	case d.Name == ".":
+	if len(parts) == 0 || len(others) == 0 {
 		return nil
-	case inStepDir:
-		if len(known) == 0 || len(known)+len(others) == 1 && !besideModel.MatchString(known[0].Name) {
-			return nil
-		}
-		return append(known, others...)
-	case len(parts) == 0 || len(others) == 0:
-		return nil
-	default:
-		return append(parts, others...)
 	}
+	return append(parts, others...)
 }

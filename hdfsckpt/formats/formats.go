@@ -13,7 +13,33 @@ import (
 
 // All are the formats, in order of precedence: what one has claimed, those after it do
 // not see. It is changed by tests only.
-var All = []format.Format{distributed{}, orbax{}, plain{}, deepSpeed{}, ray{}, directory{}, huggingFace{}, safeTensors{}, keras{}, xgboost{}, lightGBM{}, mxNet{}, torch{}, tensorFlow{}}
+var All = []format.Format{lightning{}, distributed{}, orbax{}, plain{}, savedModel{}, deepSpeed{}, ray{}, directory{}, huggingFace{}, safeTensors{}, keras{}, xgboost{}, lightGBM{}, mxNet{}, torch{}, tensorFlow{}}
+
+// single is a Format of which each file is a checkpoint by itself, where it lies alone.
+type single interface {
+	format.Format
+	// named reports whether a file is named as the format's are. certain: no others are
+	// named so; otherwise it is one only if it begins as the format's do.
+	named(base string) (is, certain bool)
+	// check judges such a file; nil if it is none of the format's.
+	check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error)
+}
+
+// accompanied is a single whose checkpoints may have a file beside them.
+type accompanied interface {
+	single
+	// companion is the base name of that file.
+	companion(base string) string
+}
+
+var (
+	_ single      = safeTensors{}
+	_ single      = keras{}
+	_ single      = xgboost{}
+	_ single      = lightGBM{}
+	_ accompanied = mxNet{}
+	_ single      = torch{}
+)
 
 // BeginSave records that a task makes a directory, if a format wants to know that.
 func BeginSave(ctx context.Context, s store.Store, dir string) error {
@@ -61,6 +87,7 @@ func OwnerOf(file string) (format.Owner, bool) {
 	}
 	for _, f := range All {
 		if o, ok := f.Owner(file); ok {
+			o.Beside = f.Traits().Beside
 			return o, true
 		}
 	}
@@ -69,6 +96,9 @@ func OwnerOf(file string) (format.Owner, bool) {
 
 // Pointers returns the formats that have a pointer.
 func Pointers() []format.Pointer { return having[format.Pointer]() }
+
+// Listers returns the formats whose checkpoints a file lists.
+func Listers() []format.Lister { return having[format.Lister]() }
 
 // Sweepers returns the formats whose broken saves leave files.
 func Sweepers() []format.Sweeper { return having[format.Sweeper]() }

@@ -3,7 +3,6 @@ package formats
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path"
@@ -49,6 +48,9 @@ func (huggingFace) Owner(file string) (format.Owner, bool) {
 // trainerState is the file without which Trainer cannot go on from a directory.
 const trainerState = "trainer_state.json"
 
+// trainerArguments is the file of its arguments.
+const trainerArguments = "training_args.bin"
+
 var (
 	trainerDir = regexp.MustCompile(`^checkpoint-\d+$`)
 	// weightsFile is a file of the model's, an adapter's or a shard's values.
@@ -66,7 +68,7 @@ var (
 func isTrainers(entries []store.Info) bool {
 	onlyConfigs, config := true, false
 	for _, e := range entries {
-		if e.Name == trainerState || e.Name == "training_args.bin" {
+		if e.Name == trainerState || e.Name == trainerArguments {
 			return true
 		}
 		onlyConfigs = onlyConfigs && configs[e.Name]
@@ -94,11 +96,7 @@ func (huggingFace) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, er
 	}
 	first := false
 	if len(dirs) == 1 && !series && !isTrainers(contents[0]) {
-		err := d.Do(func() (err error) {
-			first, err = isFirstSave(ctx, d.Store, path.Join(d.Name, dirs[0].Name), contents[0])
-			return err
-		})
-		if err != nil {
+		if first, err = isFirstSave(ctx, d.Store, path.Join(d.Name, dirs[0].Name), contents[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -158,13 +156,17 @@ func checkTrainer(ctx context.Context, s store.Store, c *format.Checkpoint) erro
 		return nil
 	}
 	weights, why, err := checkWeights(ctx, s, c, sizes)
+	if err != nil {
+		return err
+	}
+	missing, err := missingRank(ctx, s, c, sizes)
 	switch {
 	case err != nil:
 		return err
 	case why != "":
 		c.Why, c.Certain = why, true
-	case missingRank(sizes) != "":
-		c.Why = missingRank(sizes) + " is missing" // another rank may still write it
+	case missing != "":
+		c.Why = missing + " is missing" // another rank may still write it
 	case weights == 0:
 		c.State, c.Why = format.Unchecked, "it has no file of weights by a name that is known"
 	default:
@@ -207,24 +209,35 @@ func checkWeights(ctx context.Context, s store.Store, c *format.Checkpoint, size
 	return weights, look.Lacking(need, sizes), nil
 }
 
-// missingRank is the random state of a rank that is not there while that of a
-// later one is; "" if none is missing.
-func missingRank(sizes map[string]int64) string {
-	most := -1
+// missingRank is the random state of a rank that is not there; "" if none is missing. How many
+// ranks there were says the file of arguments; without it, a later rank's file shows that one is
+// missing.
+func missingRank(ctx context.Context, s store.Store, c *format.Checkpoint, sizes map[string]int64) (string, error) {
+	ranks := int64(0)
 	for name := range sizes {
 		if m := rankState.FindStringSubmatch(name); m != nil {
-			if n, err := strconv.Atoi(m[1]); err == nil {
-				most = max(most, n)
+			if n, err := strconv.ParseInt(m[1], 10, 32); err == nil {
+				ranks = max(ranks, n+1)
 			}
 		}
 	}
-	for rank := range min(most, 1<<16) {
-		name := fmt.Sprintf("rng_state_%d.pth", rank)
-		if _, ok := sizes[name]; !ok {
-			return name
+	if _, ok := sizes[trainerArguments]; ok && ranks > 0 { // none are written of a model alone
+		// TrainingArguments.distributed_state is Accelerate's PartialState.
+		n, ok, err := savedNumber(ctx, s, path.Join(c.Name, trainerArguments), "distributed_state", "num_processes")
+		if err != nil {
+			return "", err
+		}
+		if ok && n > 1 { // one rank alone writes rng_state.pth
+			ranks = max(ranks, n)
 		}
 	}
-	return ""
+	for rank := range min(ranks, 1<<16) {
+		name := fmt.Sprintf("rng_state_%d.pth", rank)
+		if _, ok := sizes[name]; !ok {
+			return name, nil
+		}
+	}
+	return "", nil
 }
 
 // planEnd is how much of trainer_state.json is looked at, from its end: the keys are in order, and
@@ -269,20 +282,15 @@ func endsAsJSON(ctx context.Context, s store.Store, name string) (bool, error) {
 	return bytes.HasSuffix(bytes.TrimSpace(tail[:n]), []byte("}")), nil
 }
 
-// longestIndex bounds what is read of an index of shards.
-const longestIndex = 64 << 20
-
 // shardsOf adds the shards that an index names (its weight_map) to need.
 func shardsOf(ctx context.Context, s store.Store, name string, need map[string]int64) error {
-	text, err := look.ReadAt(ctx, s, name, 0, longestIndex)
-	if err != nil {
-		return err
-	}
 	var index struct {
 		Weights map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(text, &index); err != nil {
+	if err := look.JSON(ctx, s, name, &index); look.IsDamaged(err) {
 		return look.Damaged(fmt.Errorf("%s: %w", path.Base(name), err))
+	} else if err != nil {
+		return err
 	}
 	for _, shard := range index.Weights {
 		need[shard] = 1

@@ -1,7 +1,6 @@
 package formats
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"errors"
@@ -12,7 +11,9 @@ import (
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/onefile"
 	"holdfast/hdfsckpt/hdf5"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/zipdir"
 )
 
 // Keras is a file of a Keras model: an archive NAME.keras, or HDF5 (NAME.weights.h5, and
@@ -49,16 +50,21 @@ func (keras) Owner(file string) (format.Owner, bool) {
 }
 
 func (keras) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	return onefile.Claim(d, isKerasName, checkKeras), nil
+	return onefile.Claim(d, isKerasName, keras{}.check), nil
 }
 
-func checkKeras(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (keras) named(base string) (is, certain bool) {
+	return isKerasName(base), kerasSuffix(base) != ".h5"
+}
+
+func (keras) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	suffix := kerasSuffix(f.Name)
-	return onefile.Check(ctx, s, f, format.Checkpoint{Kind: Keras, Step: format.FileStep(f.Name, suffix)}, suffix != ".h5", func(r io.ReaderAt, size int64) error {
-		switch suffix {
-		case ".keras":
-			return checkKerasArchive(r, size)
-		case ".h5":
+	c := format.Checkpoint{Kind: Keras, Step: format.FileStep(f.Name, suffix)}
+	if suffix == kerasArchive {
+		return onefile.CheckWithin(ctx, s, f, c, true, memoryOfKeras, checkKerasArchive)
+	}
+	return onefile.Check(ctx, s, f, c, suffix != ".h5", func(r io.ReaderAt, size int64) error {
+		if suffix == ".h5" {
 			if ours, err := isKerasHDF5(r, size); err != nil {
 				return err
 			} else if !ours {
@@ -69,13 +75,22 @@ func checkKeras(ctx context.Context, s store.Store, f format.File) (*format.Chec
 	})
 }
 
+// memoryOfKeras is what reading the directory of an archive takes.
+func memoryOfKeras(r io.ReaderAt, size int64) (int64, error) {
+	n, err := zipdir.Memory(r, size)
+	if limit.IsExceeded(err) {
+		return 0, err
+	}
+	return n, nil // what is wrong with it, checkKerasArchive says
+}
+
 // checkKerasArchive reads the directory of an archive, which stands at its end.
 func checkKerasArchive(r io.ReaderAt, size int64) error {
 	head := make([]byte, 4)
 	if n, _ := r.ReadAt(head, 0); n < len(head) || string(head) != "PK\x03\x04" {
 		return errors.New("it does not begin as Keras's files do")
 	}
-	z, err := zip.NewReader(r, size)
+	z, err := zipdir.Open(r, size)
 	if err != nil {
 		return onefile.CutOff(fmt.Errorf("its directory, at the end: %w", err))
 	}

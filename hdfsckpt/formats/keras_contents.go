@@ -16,7 +16,9 @@ import (
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/hdf5"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/zipdir"
 )
 
 const (
@@ -78,7 +80,7 @@ func kerasDatasets(name string, r io.ReaderAt, size int64, admit func(int64) err
 	if kerasSuffix(name) != kerasArchive {
 		return hdf5.Datasets(r, size, admit)
 	}
-	z, err := zip.NewReader(r, size)
+	z, err := zipdir.Open(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("its directory, at the end: %w", err)
 	}
@@ -174,7 +176,10 @@ func (keras) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]
 // archiveMembers returns the members that have checksums of the bytes as they are in the file,
 // and what is wrong with members as far as they were read.
 func archiveMembers(name string, r io.ReaderAt, size int64) (parts []format.Part, wrong []error) {
-	z, err := zip.NewReader(r, size)
+	z, err := zipdir.Open(r, size)
+	if limit.IsExceeded(err) {
+		return nil, nil // what is not read says nothing
+	}
 	if err != nil {
 		return nil, []error{fmt.Errorf("its directory, at the end: %w", err)}
 	}

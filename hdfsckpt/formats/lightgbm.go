@@ -44,10 +44,14 @@ func (lightGBM) Owner(file string) (format.Owner, bool) {
 }
 
 func (lightGBM) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	return onefile.Claim(d, isLightGBMName, checkLightGBM), nil
+	return onefile.Claim(d, isLightGBMName, lightGBM{}.check), nil
 }
 
-func checkLightGBM(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (lightGBM) named(base string) (is, certain bool) {
+	return isLightGBMName(base), false
+}
+
+func (lightGBM) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	suffix := path.Ext(f.Name)
 	if snapshot.MatchString(suffix) {
 		suffix = ""

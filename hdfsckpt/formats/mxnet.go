@@ -13,6 +13,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/onefile"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -79,8 +80,7 @@ func (mxNet) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	without := withoutStates(d.Entries, states)
 	return onefile.Claim(d, isMXNetName, func(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 		stem := strings.TrimSuffix(path.Base(f.Name), mxnetSuffix)
-		step := format.FileStep(f.Name, mxnetSuffix)
-		c, err := onefile.Check(ctx, s, f, format.Checkpoint{Kind: MXNet, Step: step}, step != format.NoStep, judgeMXNet)
+		c, err := mxNet{}.check(ctx, s, f)
 		if c == nil || err != nil {
 			return c, err
 		}
@@ -92,6 +92,18 @@ func (mxNet) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 		}
 		return c, nil
 	}), nil
+}
+
+func (mxNet) named(base string) (is, certain bool) { return isMXNetName(base), false }
+
+func (mxNet) companion(base string) string {
+	return strings.TrimSuffix(base, mxnetSuffix) + mxnetStatesSuffix
+}
+
+// check judges a file without what lies beside it.
+func (mxNet) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+	step := format.FileStep(f.Name, mxnetSuffix)
+	return onefile.Check(ctx, s, f, format.Checkpoint{Kind: MXNet, Step: step}, step != format.NoStep, judgeMXNet)
 }
 
 // withoutStates are the newest of their series, if they alone have no states. A program that
@@ -183,7 +195,7 @@ func walkMXNet(r io.ReaderAt, size int64, part func(mxnetPart), name func(string
 	f.bytes(mxnetReserved)
 	arrays := f.uint64()
 	if arrays > mxnetMostArrays {
-		f.fail(fmt.Errorf("it says that it has %d arrays, more than are looked at", arrays))
+		f.fail(limit.Exceeded("it says that it has %d arrays, and up to %d are looked at", arrays, mxnetMostArrays))
 	}
 	rest = size
 	for i := 0; uint64(i) < arrays && f.err == nil; i++ {
@@ -204,7 +216,7 @@ func walkMXNet(r io.ReaderAt, size int64, part func(mxnetPart), name func(string
 	for i := uint64(0); i < names && f.err == nil; i++ {
 		length := f.uint64()
 		if length > mxnetMostName {
-			f.fail(fmt.Errorf("a name of %d bytes is longer than what is read", length))
+			f.fail(limit.Exceeded("it has a name of %d bytes, and names are read up to %d", length, mxnetMostName))
 		}
 		if text := f.bytes(int64(length)); f.err == nil {
 			name(string(text))

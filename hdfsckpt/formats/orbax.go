@@ -9,9 +9,10 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -75,21 +76,20 @@ func checkOrbax(ctx context.Context, s store.Store, c *format.Checkpoint) error 
 		c.Why = c.TooDeep()
 		return nil
 	}
-	text, err := store.ReadFile(ctx, s, c.Marker)
-	if errors.Is(err, syscall.EFBIG) || errors.Is(err, fs.ErrPermission) {
-		c.Why = err.Error()
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var metadata struct {
 		Items     json.RawMessage `json:"item_handlers"`
 		Committed int64           `json:"commit_timestamp_nsecs"`
 	}
-	if err := json.Unmarshal(text, &metadata); err != nil {
+	err := look.JSON(ctx, s, c.Marker, &metadata)
+	switch {
+	case look.IsDamaged(err):
 		c.Why = orbaxMetadata + " is not readable: " + err.Error()
 		return nil
+	case limit.IsExceeded(err), errors.Is(err, fs.ErrPermission):
+		c.Why = err.Error()
+		return nil
+	case err != nil:
+		return err
 	}
 	committed := metadata.Committed > 0 || holds(c, orbaxCommit)
 	switch missing := missingItem(c, metadata.Items); {

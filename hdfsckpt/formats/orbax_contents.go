@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/ocdbt"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/zarr"
@@ -401,11 +401,13 @@ func (f *orbaxFiles) lacking() (string, error) {
 		var lacking lackingError
 		switch {
 		case err == nil:
+		case limit.IsExceeded(err):
+			return "", err
 		case errors.As(err, &lacking):
 			return lacking.Error(), nil
 		case ocdbt.IsDamaged(err):
 			return strings.TrimPrefix(f.below(dir)+"/", f.c.Name+"/") + err.Error(), nil
-		case ocdbt.IsUnknown(err) || errors.Is(err, syscall.EFBIG) || errors.Is(err, fs.ErrPermission):
+		case ocdbt.IsUnknown(err) || errors.Is(err, fs.ErrPermission):
 		default:
 			return "", err
 		}
@@ -417,16 +419,19 @@ func (f *orbaxFiles) lacking() (string, error) {
 	return look.Lacking(need, have), nil
 }
 
-// orbaxMostLooked is how large an index may be, in bytes, that is read to judge a checkpoint.
-const orbaxMostLooked = 64 << 20
-
 // needed adds the files that a store names, with how many bytes they must have.
 func (f *orbaxFiles) needed(dir string, need map[string]int64) error {
-	s, err := f.store(dir)
-	if err != nil || s.TreeBytes > orbaxMostLooked {
+	manifest := path.Join(dir, ocdbt.Manifest)
+	size := f.sizes[manifest]
+	var s *ocdbt.Store
+	err := look.Taking(f.ctx, manifest, size, ocdbt.MemoryOfManifest(size), func() (err error) {
+		s, err = f.store(dir)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	return look.Budgeted(f.ctx, 2*s.TreeBytes, func() error {
+	return look.Taking(f.ctx, manifest, size, s.Memory(), func() error {
 		return s.Walk(ocdbt.Visitor{Entry: func(e ocdbt.Entry) error {
 			if e.Inline == nil {
 				name := f.below(path.Join(dir, e.Value.File))
@@ -456,7 +461,7 @@ func (orbax) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) (pa
 			problems = append(problems, format.Problem{File: c.Name, Offset: -1, Text: err.Error()})
 		}
 		return parts, problems, nil
-	case ocdbt.IsUnknown(err) || errors.Is(err, syscall.EFBIG):
+	case ocdbt.IsUnknown(err) || limit.IsExceeded(err):
 		return parts, nil, nil // what cannot be read says nothing
 	default:
 		return nil, nil, err
@@ -478,11 +483,10 @@ func (v *orbaxValues) problems() (all []format.Problem, err error) {
 		StoresAll bool `json:"store_array_data_equal_to_fill_value"`
 	}
 	if name := path.Join(v.item, orbaxTree); v.f.sizes[name] > 0 {
-		text, err := store.ReadFile(v.f.ctx, v.f.s, name)
-		if err != nil && !errors.Is(err, syscall.EFBIG) {
+		// What cannot be read says nothing.
+		if err := look.JSON(v.f.ctx, v.f.s, name, &tree); err != nil && !look.IsDamaged(err) && !limit.IsExceeded(err) {
 			return nil, err
 		}
-		_ = json.Unmarshal(text, &tree) // what cannot be read says nothing
 	}
 	arrays, err := v.arrays()
 	if err != nil {

@@ -2,17 +2,15 @@ package formats
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -59,7 +57,7 @@ func holdsOthers(entries []store.Info) bool {
 		if e.Name == Committed {
 			return false
 		}
-		others = others || tfFile.MatchString(e.Name) || torchSuffixes[suffixOf(e.Name)] || path.Ext(e.Name) == safetensorsSuffix || isMXNetName(e.Name)
+		others = others || tfFile.MatchString(e.Name) || torchSuffixes[suffixOf(e.Name)] || path.Ext(e.Name) == safetensorsSuffix || isMXNetName(e.Name) || e.Name == savedModelFile
 	}
 	return others
 }
@@ -87,15 +85,11 @@ func checkPlain(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) 
 		return c, nil
 	}
 	c.Marker = path.Join(d.Name, Committed)
-	text, err := store.ReadFile(ctx, d.Store, c.Marker)
-	if errors.Is(err, syscall.EFBIG) {
-		c.State, c.Why = format.Unchecked, err.Error()
-		return c, nil
-	}
+	n, err := markedShards(ctx, d.Store, c.Marker)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	if n := markedShards(text); n > c.Shards {
+	if n > c.Shards {
 		c.Why = fmt.Sprintf("it has %d shards, %s says %d", c.Shards, Committed, n)
 	} else {
 		c.State = format.Complete
@@ -105,12 +99,15 @@ func checkPlain(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) 
 
 // markedShards returns the number of shards that the marker gives; 0 if it gives none, since
 // a marker with any content counts.
-func markedShards(text []byte) int {
+func markedShards(ctx context.Context, s store.Store, name string) (int, error) {
 	var marker struct {
 		Shards int `json:"shards"`
 	}
-	_ = json.Unmarshal(text, &marker)
-	return marker.Shards
+	err := look.JSON(ctx, s, name, &marker)
+	if look.IsDamaged(err) {
+		err = nil
+	}
+	return marker.Shards, err
 }
 
 // Review has directories step-N without a marker count as torn only where directories
@@ -129,6 +126,9 @@ func (plain) Review(r format.Rule, found []format.Checkpoint) {
 	}
 	for i := range found {
 		switch c := &found[i]; {
+		case c.Kind != Plain && inUnmarked(c, marks):
+			c.Why, c.Certain = "its directory has no file "+Committed+", as those beside it have: the save did not get that far", true
+			c.MarkTorn()
 		case c.Kind != Plain || c.Marker != "":
 		case r.Format == Plain || marks[path.Dir(c.Name)]:
 			c.Certain = true
@@ -136,6 +136,18 @@ func (plain) Review(r format.Rule, found []format.Checkpoint) {
 			c.State, c.Why = format.Unchecked, "it has no file "+Committed+", nor has a directory beside it; the spec can say which file is written last: format=plain,marker=FILE"
 		}
 	}
+}
+
+// inUnmarked reports whether a checkpoint is what lies in a directory step-N, beside others that
+// have a marker: there it is not complete by what is in its files alone.
+func inUnmarked(c *format.Checkpoint, marks map[string]bool) bool {
+	dir := c.Name
+	if c.Traits().AloneInStepDir {
+		dir = path.Dir(dir)
+	} else if c.Kind != Directory {
+		return false
+	}
+	return format.IsPlainDir(path.Base(dir)) && marks[path.Dir(dir)]
 }
 
 // Plain checkpoints by a store's own rule.

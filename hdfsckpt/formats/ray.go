@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
-	"syscall"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -23,7 +26,7 @@ const Ray format.Kind = "ray"
 
 type ray struct{}
 
-var _ format.Format = ray{}
+var _ format.Lister = ray{}
 
 // raySnapshot is the file with the list.
 const raySnapshot = "checkpoint_manager_snapshot.json"
@@ -34,7 +37,7 @@ var rayDir = regexp.MustCompile(`^checkpoint_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\.\d+
 
 func (ray) Traits() format.Traits {
 	return format.Traits{
-		Kind: Ray, FoundBy: []format.Kind{Torch, Safetensors}, Last: []string{raySnapshot},
+		Kind: Ray, FoundBy: []format.Kind{Torch, Safetensors}, Last: []string{raySnapshot}, Beside: []string{raySnapshot},
 		CompleteWhen: raySnapshot + " beside the directory lists it",
 	}
 }
@@ -62,11 +65,8 @@ func (ray) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 	var listed map[string]int64 // nil: it is not known which are
 	why := "there is no " + raySnapshot + " beside it yet"
 	if snapshot {
-		err := d.Do(func() (err error) {
-			listed, why, err = readRaySnapshot(ctx, d.Store, path.Join(d.Name, raySnapshot))
-			return err
-		})
-		if err != nil {
+		var err error
+		if listed, why, err = readRaySnapshot(ctx, d.Store, path.Join(d.Name, raySnapshot)); err != nil {
 			return nil, err
 		}
 	}
@@ -101,21 +101,20 @@ func (ray) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 // readRaySnapshot returns the checkpoints that a list names, with the steps that the program
 // reported with them, and why one that it does not name may not be complete.
 func readRaySnapshot(ctx context.Context, s store.Store, file string) (listed map[string]int64, why string, err error) {
-	text, err := store.ReadFile(ctx, s, file)
-	switch {
-	case store.Vanished(err), errors.Is(err, syscall.EFBIG), errors.Is(err, fs.ErrPermission):
-		return nil, raySnapshot + " beside it cannot be read: " + err.Error(), nil
-	case err != nil:
-		return nil, "", err
-	}
 	var snapshot struct {
 		Results []struct {
-			Name    string         `json:"checkpoint_dir_name"`
-			Metrics map[string]any `json:"metrics"`
+			Name    string                     `json:"checkpoint_dir_name"`
+			Metrics map[string]json.RawMessage `json:"metrics"`
 		} `json:"checkpoint_results"`
 	}
-	if err := json.Unmarshal(text, &snapshot); err != nil {
+	err = look.JSON(ctx, s, file, &snapshot)
+	switch {
+	case store.Vanished(err), limit.IsExceeded(err), errors.Is(err, fs.ErrPermission):
+		return nil, raySnapshot + " beside it cannot be read: " + err.Error(), nil
+	case look.IsDamaged(err):
 		return nil, raySnapshot + " beside it is not readable: " + err.Error(), nil
+	case err != nil:
+		return nil, "", err
 	}
 	listed = map[string]int64{}
 	for _, r := range snapshot.Results {
@@ -127,11 +126,84 @@ func readRaySnapshot(ctx context.Context, s store.Store, file string) (listed ma
 }
 
 // stepOfMetrics is the step among what a program reports; NoStep if there is none.
-func stepOfMetrics(metrics map[string]any) int64 {
+func stepOfMetrics(metrics map[string]json.RawMessage) int64 {
 	for _, name := range []string{"step", "global_step", "iteration"} {
-		if n, ok := metrics[name].(float64); ok && n == math.Trunc(n) && n >= 0 && n < 1<<53 {
-			return int64(n)
+		var n *float64
+		if json.Unmarshal(metrics[name], &n) == nil && n != nil && *n == math.Trunc(*n) && *n >= 0 && *n < 1<<53 {
+			return int64(*n)
 		}
 	}
 	return format.NoStep
+}
+
+func (ray) ListFile() string { return raySnapshot }
+
+// rayList is a list, with all that is in it.
+type rayList struct {
+	all     map[string]json.RawMessage
+	results []json.RawMessage
+}
+
+const (
+	rayResults = "checkpoint_results"
+	rayLatest  = "latest_checkpoint_result"
+)
+
+func parseRayList(text []byte) (l rayList, err error) {
+	if err = json.Unmarshal(text, &l.all); err == nil {
+		err = json.Unmarshal(l.all[rayResults], &l.results)
+	}
+	return l, err
+}
+
+// rayName is the directory that an element of a list is about; empty if it is about none.
+func rayName(result json.RawMessage) string {
+	var r struct {
+		Name string `json:"checkpoint_dir_name"`
+	}
+	_ = json.Unmarshal(result, &r) // null, or of another version
+	return r.Name
+}
+
+func (ray) ListEntry(text []byte, name string) json.RawMessage {
+	l, err := parseRayList(text)
+	if err != nil {
+		return nil
+	}
+	for _, r := range l.results {
+		if rayName(r) == name {
+			return r
+		}
+	}
+	return nil
+}
+
+func (ray) Relist(text []byte, gone func(name string) bool, back []json.RawMessage, last string) ([]byte, error) {
+	l, err := parseRayList(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not readable: %w", raySnapshot, err)
+	}
+	var results []json.RawMessage
+	var latest json.RawMessage
+	for i, r := range slices.Concat(l.results, back) {
+		listed := slices.ContainsFunc(results, func(o json.RawMessage) bool { return rayName(o) == rayName(r) })
+		if i < len(l.results) && gone(rayName(r)) || i >= len(l.results) && listed {
+			continue
+		}
+		results = append(results, r)
+		if rayName(r) == last {
+			latest = r
+		}
+	}
+	if latest == nil {
+		return nil, fmt.Errorf("%s does not list %s", raySnapshot, last)
+	}
+	if rayName(l.all[rayLatest]) == last && len(back) == 0 && len(results) == len(l.results) {
+		return nil, nil
+	}
+	l.all[rayLatest] = latest
+	if l.all[rayResults], err = json.Marshal(results); err != nil {
+		return nil, err
+	}
+	return json.Marshal(l.all)
 }

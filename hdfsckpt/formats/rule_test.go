@@ -43,7 +43,7 @@ func TestCheckpointRulesAreChecked(t *testing.T) {
 		{format.Rule{Format: "dcp"}, ""},
 		{format.Rule{Format: "plain", Marker: "_SUCCESS"}, ""},
 		{format.Rule{Format: "plain", Quiet: 0.5}, ""},
-		{format.Rule{Format: "caffe"}, "dcp, orbax, plain, deepspeed, ray, huggingface, safetensors, keras, xgboost, lightgbm, mxnet, torch, tensorflow"},
+		{format.Rule{Format: "caffe"}, "lightning, dcp, orbax, plain, savedmodel, deepspeed, ray, huggingface, safetensors, keras, xgboost, lightgbm, mxnet, torch, tensorflow"},
 		{format.Rule{Marker: "_SUCCESS"}, "format=plain"},
 		{format.Rule{Format: "torch", Quiet: 5}, "format=plain"},
 		{format.Rule{Format: "plain", Marker: "a", Quiet: 5}, "choose one"},

@@ -84,7 +84,7 @@ func (safeTensors) Claim(_ context.Context, d *format.Dir) ([]format.Claim, erro
 			sharded[index] = append(sharded[index], e)
 		case path.Ext(e.Name) == safetensorsSuffix:
 			claims = append(claims, format.Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*format.Checkpoint, error) {
-				return checkSafetensors(ctx, d.Store, format.FileOf(d.Name, e))
+				return safeTensors{}.check(ctx, d.Store, format.FileOf(d.Name, e))
 			}})
 		}
 	}
@@ -105,7 +105,11 @@ func safetensorsStep(name string) int64 {
 	return format.FileStep(strings.TrimSuffix(name, ".index.json"), safetensorsSuffix)
 }
 
-func checkSafetensors(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (safeTensors) named(base string) (is, certain bool) {
+	return path.Ext(base) == safetensorsSuffix, true
+}
+
+func (safeTensors) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	c := &format.Checkpoint{Name: f.Name, Kind: Safetensors, Step: safetensorsStep(f.Name), Files: []format.File{f}, Shards: 1, State: format.Complete}
 	err := checkHeader(ctx, s, f.Name)
 	switch {
@@ -117,7 +121,7 @@ func checkSafetensors(ctx context.Context, s store.Store, f format.File) (*forma
 			c.State, c.Certain = format.Torn, f.Size > 0 || c.Step != format.NoStep
 		}
 	case err != nil:
-		return nil, err
+		return c, err
 	}
 	return c, nil
 }
@@ -144,7 +148,7 @@ func checkSharded(ctx context.Context, d *format.Dir, index string, entries []st
 		c.Why = err.Error()
 		return c, nil
 	case err != nil:
-		return nil, err
+		return c, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		if _, own := sizes[name]; !own && indexOfTensors(name) != index {
@@ -164,7 +168,7 @@ func checkSharded(ctx context.Context, d *format.Dir, index string, entries []st
 			continue
 		}
 		if !look.IsDamaged(err) && !errors.Is(err, fs.ErrPermission) {
-			return nil, err
+			return c, err
 		}
 		c.Why = name + ": " + err.Error()
 		if safetensors.IsCut(err) {
@@ -176,36 +180,12 @@ func checkSharded(ctx context.Context, d *format.Dir, index string, entries []st
 	return c, nil
 }
 
-// checkHeader reads the header of a file; content if the file was read and is not whole.
+// checkHeader reads the header of a file, as look.File does.
 func checkHeader(ctx context.Context, s store.Store, name string) error {
-	r, err := s.Open(ctx, name)
-	if err != nil {
+	return look.File(ctx, s, name, safetensors.Memory, func(r io.ReaderAt, size int64) error {
+		_, err := safetensors.Open(r, size)
 		return err
-	}
-	defer r.Close()
-	_, err = readHeader(ctx, r)
-	return err
-}
-
-func readHeader(ctx context.Context, r store.Reader) (all []safetensors.Tensor, err error) {
-	w := look.Watch(r)
-	size, err := safetensors.HeaderSize(w, r.Size())
-	if err == nil {
-		cancelled := look.Budgeted(ctx, size, func() error {
-			all, err = safetensors.Open(w, r.Size())
-			return nil
-		})
-		if cancelled != nil {
-			return nil, cancelled
-		}
-	}
-	switch {
-	case err == nil:
-		return all, nil
-	case w.Failed() != nil:
-		return nil, w.Failed()
-	}
-	return nil, look.Damaged(err)
+	})
 }
 
 func (safeTensors) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
@@ -236,7 +216,11 @@ func safetensorsOf(o *format.Opener, file string) ([]*format.Tensor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	tensors, err := readHeader(o.Context(), r)
+	var tensors []safetensors.Tensor
+	err = look.Opened(o.Context(), r, file, safetensors.Memory, func(r io.ReaderAt, size int64) (err error) {
+		tensors, err = safetensors.Open(r, size)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

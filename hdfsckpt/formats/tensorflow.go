@@ -105,14 +105,11 @@ func (f tensorFlow) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, e
 	}
 	current := ""
 	if slices.ContainsFunc(d.Entries, func(e store.Info) bool { return e.Name == tfbundle.StateFile && e.Mode.IsRegular() }) {
-		err := d.Do(func() error {
-			at, err := f.ReadPointer(ctx, d.Store, d.Name)
-			current = path.Base(at.Target)
-			return err
-		})
+		at, err := f.ReadPointer(ctx, d.Store, d.Name)
 		if err != nil {
 			return nil, err
 		}
+		current = path.Base(at.Target)
 	}
 	var claims []format.Claim
 	for _, b := range found {
@@ -146,7 +143,7 @@ func (b *bundle) check(ctx context.Context, d *format.Dir) (*format.Checkpoint, 
 		return c, nil
 	}
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	c.Shards = x.Header.Shards
 	c.Files, c.Extra = b.split(x)
@@ -188,29 +185,13 @@ func ReadIndex(ctx context.Context, s store.Store, prefix string) (*tfbundle.Ind
 	return readIndex(ctx, s, tfbundle.IndexFile(prefix))
 }
 
-// readIndex reads an index by its name; content if the file was read and is no index.
-func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index, error) {
-	r, err := s.Open(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	w := look.Watch(r)
-	var x *tfbundle.Index
-	cancelled := look.Budgeted(ctx, r.Size(), func() error {
-		x, err = tfbundle.Parse(w, r.Size())
-		return nil
+// readIndex reads an index by its name, as look.File does.
+func readIndex(ctx context.Context, s store.Store, name string) (x *tfbundle.Index, err error) {
+	err = look.File(ctx, s, name, tfbundle.Memory, func(r io.ReaderAt, size int64) (err error) {
+		x, err = tfbundle.Parse(r, size)
+		return err
 	})
-	if cancelled != nil {
-		return nil, cancelled
-	}
-	if err == nil {
-		return x, nil
-	}
-	if w.Failed() != nil {
-		return nil, errors.Join(err, w.Failed())
-	}
-	return nil, look.Damaged(err)
+	return x, err
 }
 
 // Tensors finds the tensors of a checkpoint by its index.

@@ -9,11 +9,13 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/format/onefile"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/torchfile"
 )
@@ -30,9 +32,13 @@ func (torch) Traits() format.Traits {
 		Kind:         Torch,
 		Last:         []string{"*.pt", "*.pth", "*.pth.tar", "*.bin", "*.ckpt"},
 		CompleteWhen: "the archive's directory, at the file's end, can be read",
-		MayGrow:      true, AloneInStepDir: true, Steady: true,
+		MayGrow:      true, AloneInStepDir: true, Steady: true, RankFile: localShard.MatchString,
 	}
 }
+
+// localShard is what each rank writes of a model whose FSDP saves local states
+// (save_fsdp_model of accelerate/utils/fsdp_utils.py).
+var localShard = regexp.MustCompile(`^pytorch_model_fsdp(_\d+)?_rank\d+\.bin$`)
 
 // torchSuffixes are the suffixes of files of torch.save. Where it is false, other files have
 // the suffix too, and a file counts only if it begins as those of torch.save do.
@@ -52,7 +58,7 @@ func suffixOf(base string) string {
 // checkpoints by themselves.
 func isTorchName(base string) bool {
 	_, ok := torchSuffixes[suffixOf(base)]
-	return ok && base != "training_args.bin"
+	return ok && base != trainerArguments
 }
 
 func (torch) Owner(file string) (format.Owner, bool) {
@@ -60,10 +66,15 @@ func (torch) Owner(file string) (format.Owner, bool) {
 }
 
 func (torch) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	return onefile.Claim(d, isTorchName, checkTorch), nil
+	return onefile.Claim(d, isTorchName, torch{}.check), nil
 }
 
-func checkTorch(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (torch) named(base string) (is, certain bool) {
+	_, is = torchSuffixes[suffixOf(base)]
+	return is, true
+}
+
+func (torch) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	sure := torchSuffixes[suffixOf(f.Name)]
 	c := &format.Checkpoint{Name: f.Name, Kind: Torch, Step: format.FileStep(f.Name, suffixOf(f.Name)), Files: []format.File{f}, Shards: 1, State: format.Torn}
 	a, err := openTorch(ctx, s, f.Name)
@@ -72,13 +83,16 @@ func checkTorch(ctx context.Context, s store.Store, f format.File) (*format.Chec
 		if !sure {
 			return nil, nil
 		}
-		c.State, c.Why = format.Unchecked, err.Error()
+		c.State, c.Why, err = format.Unchecked, err.Error(), nil
 	case err != nil:
-		return nil, err
+		return c, err
 	case a.damage != nil:
-		c.Why, c.Certain = a.damage.Error(), sure
+		c.Why, c.Certain = a.damage.Error(), sure || a.pickled && suffixOf(f.Name) == ".ckpt"
 	case a.archive:
 		c.State = format.Complete
+		if c.Step == format.NoStep && suffixOf(f.Name) == ".ckpt" {
+			err = stepInside(ctx, s, c, f.Name)
+		}
 	case a.legacy:
 		c.State, c.Why = format.Unchecked, "it has the format of before PyTorch 1.6, in which a file that was cut off cannot be recognised: it has no checksums"
 	case !sure:
@@ -88,14 +102,18 @@ func checkTorch(ctx context.Context, s store.Store, f format.File) (*format.Chec
 	default:
 		c.State, c.Why = format.Unchecked, "it does not begin as torch.save's files do"
 	}
-	return c, nil
+	return c, err
 }
 
 // torchHead is what can be seen of a file without reading its tensors.
 type torchHead struct {
 	empty, legacy, archive bool
+	pickled                bool  // its first member is the pickle, as torch.save writes it
 	damage                 error // of an archive: what is wrong with its directory
 }
+
+// torchHeadSize is how much of the beginning of a file is read.
+const torchHeadSize = 512
 
 func openTorch(ctx context.Context, s store.Store, name string) (torchHead, error) {
 	r, err := s.Open(ctx, name)
@@ -103,21 +121,67 @@ func openTorch(ctx context.Context, s store.Store, name string) (torchHead, erro
 		return torchHead{}, err
 	}
 	defer r.Close()
-	head := make([]byte, torchfile.MagicSize)
+	head := make([]byte, torchHeadSize)
 	n, err := r.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		return torchHead{}, err
 	}
 	head = head[:n]
-	h := torchHead{empty: n == 0, legacy: torchfile.IsLegacy(head), archive: torchfile.IsZip(head)}
-	if h.archive {
-		w := look.Watch(r)
-		_, h.damage = torchfile.OpenArchive(w, r.Size())
-		err = w.Failed()
-	} else {
-		err = nil
+	h := torchHead{empty: n == 0, legacy: torchfile.IsLegacy(head), archive: torchfile.IsZip(head), pickled: torchfile.BeginsWithPickle(head)}
+	if !h.archive {
+		return h, nil
+	}
+	err = look.Opened(ctx, r, name, torchfile.MemoryOfArchive, func(r io.ReaderAt, size int64) error {
+		_, err := torchfile.OpenArchive(r, size)
+		return err
+	})
+	if look.IsDamaged(err) {
+		h.damage, err = err, nil
 	}
 	return h, err
+}
+
+// longestPickle bounds the pickle that is read for a number.
+const longestPickle = 4 << 20
+
+// savedNumber returns the integer to which keys lead in what torch.save wrote. ok is false if
+// there is none, if the file is not there, or if what is in it cannot be read.
+func savedNumber(ctx context.Context, s store.Store, file string, keys ...string) (n int64, ok bool, err error) {
+	r, err := s.Open(ctx, file)
+	if errors.Is(err, fs.ErrPermission) || store.Vanished(err) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	defer r.Close()
+	w := look.Watch(r)
+	memory, err := torchfile.MemoryOfArchive(w, r.Size())
+	if err != nil {
+		return 0, false, w.Failed()
+	}
+	// What exceeds a bound is not noted: the checkpoint is judged without the number.
+	release, err := limit.Take(ctx, memory)
+	if err != nil {
+		return 0, false, ctx.Err()
+	}
+	a, err := torchfile.OpenArchive(w, r.Size())
+	release() // nobody waits for more while holding some
+	if err != nil {
+		return 0, false, w.Failed()
+	}
+	pickle := a.Find(torchfile.Pickle)
+	if pickle == nil || pickle.Size > longestPickle {
+		return 0, false, nil
+	}
+	if release, err = limit.Take(ctx, memory+torchfile.MemoryOfPickle(pickle.Size)); err != nil {
+		return 0, false, ctx.Err()
+	}
+	defer release()
+	if n, ok, err = a.Number(longestPickle, keys...); err != nil {
+		return 0, false, w.Failed()
+	}
+	return n, ok, nil
 }
 
 func (torch) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
@@ -192,6 +256,9 @@ func archiveParts(ctx context.Context, s store.Store, name string, offset, lengt
 	f, err := torchfile.Open(io.NewSectionReader(w, offset, length), length)
 	if w.Failed() != nil {
 		return nil, nil, w.Failed()
+	}
+	if limit.IsExceeded(err) {
+		return nil, nil, nil // what is not read says nothing
 	}
 	if err != nil {
 		return nil, []format.Problem{{File: name, Offset: offset, Tensor: tensor, Text: err.Error()}}, nil

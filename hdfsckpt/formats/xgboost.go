@@ -44,10 +44,14 @@ func (xgboost) Owner(file string) (format.Owner, bool) {
 }
 
 func (xgboost) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	return onefile.Claim(d, isXGBoostName, checkXGBoost), nil
+	return onefile.Claim(d, isXGBoostName, xgboost{}.check), nil
 }
 
-func checkXGBoost(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (xgboost) named(base string) (is, certain bool) {
+	return isXGBoostName(base), path.Ext(base) == xgboostSuffix
+}
+
+func (xgboost) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	sure := path.Ext(f.Name) == xgboostSuffix
 	return onefile.Check(ctx, s, f, format.Checkpoint{Kind: XGBoost, Step: format.FileStep(f.Name, path.Ext(f.Name))}, sure, judgeXGBoost)
 }

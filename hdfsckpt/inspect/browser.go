@@ -65,6 +65,10 @@ type directory struct {
 	users int         // of store
 	idle  *time.Timer // closes store
 	last  result
+	// What the last listing has found that tasks continue from; nil: there was none yet.
+	safe    *Safe
+	safeOld time.Time // from then on, who asks for it has another listing made
+	looking bool      // which is being made
 
 	changing sync.Mutex // held while the directory is changed
 }
@@ -165,6 +169,63 @@ func (b *Browser) List(ctx context.Context, dir int) (*Found, error) {
 	}
 }
 
+// Safe is what tasks that start now continue from in a directory, as of a time.
+type Safe struct {
+	At    time.Time
+	From  *Checkpoint // nil: nothing is complete, and tasks begin anew
+	Total int         // checkpoints in the directory
+	Err   error       // why it is not known
+}
+
+const (
+	// safeValid is how long Safe is taken for true at least, and safeCost for how many times
+	// longer than a listing takes, up to listingOld: pages that are made often ask for it each
+	// time.
+	safeValid = 10 * time.Second
+	safeCost  = 200
+)
+
+// Safe returns what tasks that start now continue from in a directory, as of a while ago; nil
+// if that is not known yet. It does not wait: the listing that it takes is made meanwhile, and
+// sooner where the directory has changed at a time since the last one.
+func (b *Browser) Safe(dir int, changed time.Time) *Safe {
+	d, err := b.directory(dir)
+	if err != nil {
+		return &Safe{Err: err}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	old := !now.Before(d.safeOld) || d.safe != nil && d.safe.At.Before(changed)
+	if old && !d.looking && !now.Before(d.last.until) && b.ctx.Err() == nil {
+		d.looking = true
+		b.running.Add(1)
+		go func() {
+			defer b.running.Done()
+			_, _ = b.List(b.ctx, dir) // it is in d.safe
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.looking = false
+		}()
+	}
+	return d.safe
+}
+
+// learn takes in what a listing that took so long has found. d.mu is held.
+func (d *directory) learn(found *Found, err error, took time.Duration) {
+	now := time.Now()
+	d.safe, d.safeOld = &Safe{At: now, Err: err}, now.Add(min(max(safeValid, safeCost*took), listingOld))
+	if found == nil {
+		return
+	}
+	d.safe.At, d.safe.Total = found.At, len(found.Checkpoints)
+	for i := range found.Checkpoints {
+		if c := found.Checkpoints[i].Checkpoint; c.Restart {
+			d.safe.From = &c
+		}
+	}
+}
+
 // list lists a directory when its turn has come, and remembers the result.
 func (b *Browser) list(d *directory) (*Found, error) {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, listTimeout, fmt.Errorf("it took more than %v; yarn-submit ckpt ls %s waits longer", listTimeout, d.URI))
@@ -192,6 +253,7 @@ func (b *Browser) list(d *directory) (*Found, error) {
 	valid := min(max(listingValid, listingCost*time.Since(begin)), listingOld)
 	d.mu.Lock()
 	d.last = result{found, err, time.Now().Add(valid)}
+	d.learn(found, err, time.Since(begin))
 	d.touch()
 	d.mu.Unlock()
 	return found, err

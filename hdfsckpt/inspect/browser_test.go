@@ -104,6 +104,56 @@ func TestAListingIsForAll(t *testing.T) {
 	}
 }
 
+// TestWhatIsSafe: what tasks continue from is known without waiting for a listing, which is made
+// anew seldom however often it is asked for, and at once after a change.
+func TestWhatIsSafe(t *testing.T) {
+	b, w, _ := watch(t)
+	w.hangs.Store(true)
+	synctest.Test(t, func(t *testing.T) {
+		defer b.Close()
+		begin := time.Now()
+		if s := b.Safe(0, time.Time{}); s != nil || !time.Now().Equal(begin) {
+			t.Errorf("before it was listed %+v is said, after %v", s, time.Since(begin))
+		}
+		time.Sleep(31 * time.Second)
+		if s := b.Safe(0, time.Time{}); s == nil || s.Err == nil || !strings.Contains(s.Err.Error(), "waits longer") {
+			t.Errorf("of a directory that cannot be listed %+v is said", s)
+		}
+		w.hangs.Store(false)
+		time.Sleep(3 * time.Minute) // a listing that took long is shown for longer
+		b.Safe(0, time.Time{})
+		synctest.Wait()
+		s := b.Safe(0, time.Time{})
+		if s == nil || s.Err != nil || s.From == nil || s.From.Name != "step-7" || s.Total != 1 {
+			t.Fatalf("%+v is said", s)
+		}
+		// Its listing took no time here.
+		lists := w.lists.Load()
+		for range 600 {
+			b.Safe(0, time.Time{})
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := w.lists.Load() - lists; n < 3 || n > 7 {
+			t.Errorf("within a minute it is listed %d times", n)
+		}
+		// What has changed since is looked at as soon as a listing is made anew at all.
+		lists = w.lists.Load()
+		changed := time.Now()
+		for range 70 {
+			b.Safe(0, changed)
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := w.lists.Load() - lists; n != 1 || b.Safe(0, changed).At.Before(changed) {
+			t.Errorf("after a change it is listed %d times within seven seconds", n)
+		}
+		if s := b.Safe(9, time.Time{}); s == nil || !inspect.IsMissing(s.Err) {
+			t.Errorf("of a directory that there is not %+v is said", s)
+		}
+	})
+}
+
 // TestAListingEnds: one that takes too long ends with an error, which says what to do, and
 // which those that come soon after it are told, too; who asked first may have left.
 func TestAListingEnds(t *testing.T) {

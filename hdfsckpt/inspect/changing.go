@@ -66,9 +66,9 @@ func (b *Browser) Execute(ctx context.Context, dir int, planner Planner, agreed 
 			err = errChanged
 		}
 		if err == nil {
-			err = b.use(ctx, d, func(s store.Store) error { return plan.Execute(ctx, s, func(string) {}) })
+			err = b.use(ctx, d, func(s store.Store) error { return plan.Execute(ctx, s, Watch{}) })
 			d.mu.Lock()
-			d.last = result{} // it is not so any longer, whatever has been done
+			d.last, d.safe, d.safeOld = result{}, nil, time.Time{} // it is not so any longer, whatever has been done
 			d.mu.Unlock()
 		}
 		ended <- outcome{plan, err}

@@ -39,13 +39,19 @@ func Compare(ctx context.Context, s store.Store, from, to *format.Checkpoint, li
 		return nil, err
 	}
 	defer b.Close()
+	return CompareTensors(ctx, a, b, func(string) bool { return true }, limits.Tensor, progress)
+}
+
+// CompareTensors compares those tensors of two checkpoints whose names are selected. limit is that
+// of Limits.Tensor.
+func CompareTensors(ctx context.Context, a, b *format.Tensors, selected func(name string) bool, limit int64, progress Progress) ([]Change, error) {
 	m := meter{ctx: ctx, progress: progress}
 	for _, x := range a.All() {
-		if y := b.Find(x.Name); y != nil {
+		if y := b.Find(x.Name); y != nil && selected(x.Name) {
 			m.total += x.Bytes + y.Bytes
 		}
 	}
-	changes, err := hdfsckpt.Diff(a, b, hdfsckpt.DiffOptions{Limit: limits.Tensor, Progress: m.count})
+	changes, err := hdfsckpt.Diff(a, b, hdfsckpt.DiffOptions{Limit: limit, Select: selected, Progress: m.count})
 	if err != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}

@@ -36,15 +36,23 @@ type Checkpoint struct {
 	Restart   bool      `json:"restart"` // tasks that are started now continue from it
 	// Retained: the program has removed or replaced it.
 	Retained bool `json:"retained"`
-	// Aside is where a torn one lies that was moved aside before tasks started.
-	Aside string `json:"aside"`
+	// Aside is where one lies that was moved aside: a torn one before tasks started, or one that
+	// is newer than what a rollback went back to. RolledBack: another rollback can restore it.
+	Aside      string `json:"aside"`
+	RolledBack bool   `json:"rolled_back"`
 
 	// Of a sealed one: when it was, and what wrote it.
 	Sealed     *time.Time `json:"sealed"`
 	Job        string     `json:"job"`
 	Generation *int64     `json:"generation"`
 	After      string     `json:"after"` // the recovery before it
+
+	named bool // its step is in its name
 }
+
+// CanGoBackTo reports whether a rollback to the checkpoint's step is one to it. A step that is only
+// in what it holds, as that of last.ckpt, is another checkpoint's to programs.
+func (c *Checkpoint) CanGoBackTo() bool { return c.Complete && c.named }
 
 // Describe returns some of the checkpoints of a directory for JSON output. all are those in
 // their places there, by which the newest one is known.
@@ -63,7 +71,7 @@ func Describe(uri string, some, all []format.Checkpoint) []Checkpoint {
 			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: is(c, newest), Restart: is(c, restart),
 		}
 		if c.Step != format.NoStep {
-			d.Step = &c.Step
+			d.Step, d.named = &c.Step, c.NamedStep() != format.NoStep
 		}
 		if m := c.Manifest; m != nil {
 			d.Sealed, d.Job, d.Generation, d.After = &m.Sealed, m.Job, &m.Generation, m.After
@@ -82,7 +90,13 @@ func DescribeAside(uri string, list []hdfsckpt.Aside) []Checkpoint {
 			State: string(format.Torn), Why: a.Why, Aside: a.Where,
 		}
 		if a.Step != format.NoStep {
-			all[i].Step = &a.Step
+			all[i].Step, all[i].named = &a.Step, true
+		}
+		if r := a.Rollback; r != nil {
+			c := &all[i]
+			c.Shards, c.FileCount, c.State = r.Shards, r.Files, string(r.State)
+			c.Complete = r.State == format.Complete || r.State == format.Sealed
+			c.RolledBack = c.CanGoBackTo()
 		}
 	}
 	return all

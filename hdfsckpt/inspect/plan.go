@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
-	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -21,8 +21,17 @@ type Plan interface {
 	Question() string
 	// ID is the same for two plans that do the same to the same checkpoints.
 	ID() string
-	// Execute carries the plan out. wait is told why, if it takes long.
-	Execute(ctx context.Context, s store.Store, wait func(why string)) error
+	// Execute carries the plan out.
+	Execute(ctx context.Context, s store.Store, w Watch) error
+}
+
+// Watch is told how the execution of a plan goes. The zero value is told nothing.
+type Watch struct {
+	// Wait is told why the execution waits, and for how long at most; it returns what is called
+	// when it goes on. nil: nobody is told.
+	Wait func(why string, most time.Duration) (over func())
+	// Progress is told how many checkpoints have been changed, of how many. It may be nil.
+	Progress func(done, total int64)
 }
 
 var (
@@ -81,7 +90,8 @@ func (p *Pruning) Question() string {
 func (p *Pruning) ID() string { return identify("prune", p.Directory, p.plan.Remove) }
 
 // Execute implements Plan.
-func (p *Pruning) Execute(ctx context.Context, s store.Store, _ func(string)) error {
+func (p *Pruning) Execute(ctx context.Context, s store.Store, w Watch) error {
+	p.plan.Progress = w.Progress
 	if err := p.plan.Execute(ctx, s); err != nil {
 		return err
 	}
@@ -94,12 +104,22 @@ type Rollback struct {
 	Directory string       `json:"directory"`
 	Done      bool         `json:"done"`
 	To        Checkpoint   `json:"to"`
-	Newer     []Checkpoint `json:"newer"` // stay, and are not restored from
+	Beside    []Checkpoint `json:"beside"` // the others of its step, which go with it
+	Newer     []Checkpoint `json:"newer"`  // stay, and are not restored from
+	// Moved are moved aside, as programs would take them. Bytes is how many these have.
+	Moved []Checkpoint `json:"moved"`
+	Bytes int64        `json:"bytes"`
+	// Restored were moved aside, and are restored.
+	Restored []Checkpoint `json:"restored"`
+	// Copied are names under which programs look for the last checkpoint, and that get a copy
+	// of To.
+	Copied []string `json:"copied"`
 	// Writers are the jobs that have not ended their writing to the directory: they run, or
 	// were lost.
 	Writers []string `json:"writers"`
 	plan    hdfsckpt.RollbackPlan
 	jobOf   func(writer string) string
+	by      string
 }
 
 // unplannable is why there is no plan that does as was asked for.
@@ -115,45 +135,69 @@ func IsUnplannable(err error) bool {
 }
 
 // PlanRollback plans to go back to the checkpoint of a step; dir says in which directory, where
-// several have one. jobOf returns the job of a writer.
-func PlanRollback(dir string, step int64, jobOf func(writer string) string) Planner {
+// several have one. by is who asks for it, which is recorded. jobOf returns the job of a writer.
+func PlanRollback(dir string, step int64, by string, jobOf func(writer string) string) Planner {
 	return func(ctx context.Context, s store.Store) (Plan, error) {
 		list, err := hdfsckpt.List(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		retained, err := retain.List(ctx, s)
+		plan, err := hdfsckpt.PlanRollback(ctx, s, dir, step)
+		if hdfsckpt.IsImpossible(err) {
+			return nil, unplannable{fmt.Errorf("%s: %w", s.URI(), err)}
+		}
 		if err != nil {
 			return nil, err
 		}
-		plan, err := hdfsckpt.PlanRollback(slices.Concat(list, retained), dir, step)
-		if err != nil {
-			return nil, unplannable{fmt.Errorf("%s: %w", s.URI(), err)}
+		r := &Rollback{
+			Directory: s.URI(), To: Describe(s.URI(), []format.Checkpoint{plan.To}, list)[0], Beside: Describe(s.URI(), plan.Beside, list),
+			Newer: Describe(s.URI(), plan.Newer, list), Bytes: plan.Bytes(), Restored: DescribeAside(s.URI(), plan.Restore), Copied: append([]string{}, plan.Copies...),
+			plan: plan, jobOf: jobOf, by: by,
 		}
-		r := &Rollback{Directory: s.URI(), To: Describe(s.URI(), []format.Checkpoint{plan.To}, list)[0], Newer: Describe(s.URI(), plan.Newer, list), plan: plan, jobOf: jobOf}
+		r.Moved = Describe(s.URI(), moved(plan), list)
 		r.Writers, err = hdfsckpt.JobsWriting(ctx, s, jobOf)
 		return r, err
 	}
 }
 
+func moved(p hdfsckpt.RollbackPlan) []format.Checkpoint {
+	var all []format.Checkpoint
+	for _, m := range p.Moves {
+		all = append(all, m.Checkpoint)
+	}
+	return all
+}
+
 // Question implements Plan.
-func (r *Rollback) Question() string { return "Roll back?" }
+func (r *Rollback) Question() string {
+	if !r.plan.Needed() {
+		return ""
+	}
+	return "Roll back?"
+}
 
 // ID implements Plan.
 func (r *Rollback) ID() string {
-	return identify("rollback", r.Directory, []format.Checkpoint{r.plan.To})
+	about := slices.Concat([]format.Checkpoint{r.plan.To}, r.plan.Beside, moved(r.plan))
+	for _, a := range r.plan.Restore {
+		about = append(about, format.Checkpoint{Name: a.Where})
+	}
+	return identify("rollback", r.Directory, about)
 }
 
 // Execute implements Plan. It fails while a job that writes to the directory is alive
 // (hdfsckpt.NobodyWrites).
-func (r *Rollback) Execute(ctx context.Context, s store.Store, wait func(why string)) error {
-	if len(r.Writers) > 0 {
-		wait(fmt.Sprintf("%s has not ended its writing to %s: it runs, or was lost; waiting up to %v for a sign of its life", strings.Join(r.Writers, ", "), r.Directory, hdfsckpt.WaitForWriters))
+func (r *Rollback) Execute(ctx context.Context, s store.Store, w Watch) error {
+	over := func() {}
+	if len(r.Writers) > 0 && w.Wait != nil {
+		over = w.Wait(fmt.Sprintf("%s has not ended its writing to %s: it runs, or was lost; waiting up to %v for a sign of its life", strings.Join(r.Writers, ", "), r.Directory, hdfsckpt.WaitForWriters), hdfsckpt.WaitForWriters)
 	}
-	if err := hdfsckpt.NobodyWrites(ctx, s, r.jobOf); err != nil {
+	err := hdfsckpt.NobodyWrites(ctx, s, r.jobOf)
+	over()
+	if err != nil {
 		return err
 	}
-	if err := r.plan.Execute(ctx, s); err != nil {
+	if err := r.plan.Execute(ctx, s, r.by); err != nil {
 		return err
 	}
 	r.Done = true

@@ -174,10 +174,6 @@ func (e *Entry) CompleteWhen() string { return e.of.Traits().CompleteWhen }
 // HasTensors reports whether tensors of its format can be read.
 func (e *Entry) HasTensors() bool { return e.of != nil && e.of.Contents() != nil }
 
-// HasPointer reports whether a file names the checkpoint that its programs restore, so that
-// ckpt rollback can change that.
-func (e *Entry) HasPointer() bool { return e.of != nil && e.of.Pointer() != nil }
-
 // Checkpoint returns a checkpoint by its location, as of the last listing if that has it and is
 // not old.
 func (b *Browser) Checkpoint(ctx context.Context, dir int, location string) (*Entry, error) {

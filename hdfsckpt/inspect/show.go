@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,13 +53,18 @@ func Files(c *format.Checkpoint) []File {
 	return files
 }
 
-// Locate finds the blocks of files, and the hosts that have them.
-func Locate(ctx context.Context, s store.Store, files []File) error {
+// Locate finds the blocks of files, and the hosts that have them. progress is told of how many
+// files it has; it may be nil.
+func Locate(ctx context.Context, s store.Store, files []File, progress func(done, total int64)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
+	var done atomic.Int64
 	for i := range files {
 		group.Go(func() (err error) {
 			files[i].Blocks, err = store.Locate(ctx, s, files[i].Name)
+			if n := done.Add(1); progress != nil {
+				progress(n, int64(len(files)))
+			}
 			return err
 		})
 	}

@@ -41,6 +41,40 @@ func Summarise(ctx context.Context, x *format.Tensor, bins int, limit int64, pro
 	}, err
 }
 
+// SummariseBoth summarises two tensors as Summarise does, but with histograms in the same steps:
+// from the least value of either to the greatest.
+func SummariseBoth(ctx context.Context, x, y *format.Tensor, bins int, limit int64, progress Progress) (both [2]Values, least, most float64, err error) {
+	done, total := int64(0), 3*(x.Bytes+y.Bytes)
+	part := func(n, _ int64) {
+		if progress != nil {
+			progress(done+n, total)
+		}
+	}
+	tensors := []*format.Tensor{x, y}
+	for i, t := range tensors {
+		if both[i], err = Summarise(ctx, t, bins, limit, part); err != nil {
+			return both, 0, 0, err
+		}
+		done += 2 * t.Bytes
+	}
+	least, most = min(both[0].Min, both[1].Min), max(both[0].Max, both[1].Max)
+	for i, t := range tensors {
+		if least == most || both[i].Histogram == nil {
+			continue
+		}
+		m := meter{ctx: ctx, total: t.Bytes, progress: part}
+		both[i].Histogram, err = tensor.Histogram(t.Kind, func() (io.Reader, error) {
+			r, err := t.Elements(limit)
+			return m.reader(r), err
+		}, bins, least, most)
+		if err != nil {
+			return both, 0, 0, err
+		}
+		done += t.Bytes
+	}
+	return both, least, most, nil
+}
+
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

@@ -7,13 +7,12 @@ package manifest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"path"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -68,18 +67,38 @@ func Remove(ctx context.Context, s store.Store, checkpoint string) error {
 }
 
 // Read reads a manifest by its file's name; nil if there is none, or it is not
-// readable.
+// readable, or larger than what is read.
 func Read(ctx context.Context, s store.Store, file string) (*Manifest, error) {
-	text, err := store.ReadFile(ctx, s, file)
-	if store.Vanished(err) || errors.Is(err, syscall.EFBIG) {
+	r, err := s.Open(ctx, file)
+	if store.Vanished(err) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	release, err := limit.Take(ctx, memoryInEach*r.Size())
+	if limit.IsExceeded(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	text, err := store.ReadOpened(r, file)
 	m := &Manifest{}
 	if err != nil || json.Unmarshal(text, m) != nil || m.Version != version {
+		if limit.IsExceeded(err) {
+			err = nil
+		}
 		return nil, err
 	}
 	return m, nil
 }
+
+// memoryInEach bounds the memory that each byte of a manifest takes: an entry of a hundred bytes
+// takes two hundred, and the array of them grows.
+const memoryInEach = 8
 
 // parallelism bounds how many manifests are read at a time.
 const parallelism = 16

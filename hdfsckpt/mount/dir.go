@@ -3,6 +3,7 @@ package mount
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -231,11 +232,12 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 // moveToArea moves a file into the area, and removes it there: at once, or at the last
 // Release if it is open through this mount, since HDFS deletes the blocks of a removed file
 // soon, although it has readers. A mount that was fenced off has no area any more, so that
-// its requests remove nothing, whenever they arrive.
+// its requests remove nothing, whenever they arrive. So where there is no room for the area,
+// which is made once, the file stays.
 func (f *FS) moveToArea(ctx context.Context, d *node, name, p string, n *node) error {
 	dir, err := f.area.Dir(ctx)
 	if errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.ENOSPC) {
-		return f.store.Remove(ctx, p) // or nothing could ever be removed
+		return fmt.Errorf("a file is moved into %s of the checkpoint directory before it is removed, and there is no room for it to be made; remove some files by another way, such as hdfs dfs -rm, or raise the quota: %w", store.OwnDir, err)
 	}
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type faulty struct {
 	room    atomic.Int64             // bytes that may still be written; < 0: no limit
 	onClose atomic.Pointer[error]    // what closing a written file fails with
 	stalled atomic.Pointer[chan int] // every call waits until it is closed
+	full    atomic.Bool              // no directory can be made
 }
 
 func newFaulty(t *testing.T) (*faulty, string) {
@@ -61,6 +62,9 @@ func (s *faulty) List(ctx context.Context, name string) ([]store.Info, error) {
 
 func (s *faulty) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
 	s.wait()
+	if s.full.Load() {
+		return fmt.Errorf("the quota of /user/alice (20 names) is used up: %w", syscall.EDQUOT)
+	}
 	return s.Store.Mkdir(ctx, name, perm)
 }
 
@@ -147,6 +151,29 @@ type faultyReader struct {
 func (r *faultyReader) ReadAt(p []byte, off int64) (int, error) {
 	r.s.wait()
 	return r.Reader.ReadAt(p, off)
+}
+
+// TestNoRoomToRemove: a file is removed by way of the mount's own directory or not at all, so that
+// a mount that was fenced off removes nothing. Where that cannot be made, who removes is told.
+func TestNoRoomToRemove(t *testing.T) {
+	s, dir := newFaulty(t)
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("content"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.full.Store(true)
+	m, p := mountStore(t, s), newProcess(t)
+	p.fails(call{Op: "unlink", Path: m.path("a")}, syscall.EDQUOT)
+	if got := p.get(m.path("a")); got != "content" {
+		t.Errorf("after that the file has %q", got)
+	}
+	if log := m.logged(); !strings.Contains(log, "quota of /user/alice") || !strings.Contains(log, "hdfs dfs -rm") {
+		t.Errorf("the log does not say why, and what to do:\n%s", log)
+	}
+	s.full.Store(false)
+	p.do(call{Op: "unlink", Path: m.path("a")})
+	if p.exists(m.path("a")) {
+		t.Error("it is still there")
+	}
 }
 
 func TestFailureReachesTheWriter(t *testing.T) {

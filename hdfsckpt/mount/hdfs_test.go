@@ -147,6 +147,16 @@ func hdfsACL(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
 	p.fails(call{Op: "access", Path: m.path("shared"), Mode: unix.X_OK}, syscall.EACCES)
 	p.fails(call{Op: "access", Path: m.path("private"), Mode: unix.R_OK}, syscall.EACCES)
 	p.do(call{Op: "access", Path: m.path("private"), Mode: unix.F_OK})
+	if got := p.get(m.path("shared")); got != "content" {
+		t.Errorf("bob reads %q", got)
+	}
+	p.fails(call{Op: "open", Path: m.path("private"), Flags: unix.O_RDONLY}, syscall.EACCES)
+	fd := p.open(m.path("shared"), unix.O_WRONLY|unix.O_APPEND)
+	p.write(fd, ", and bob's")
+	p.do(call{Op: "close", Fd: fd})
+	if b, err := store.ReadFile(t.Context(), s, "shared"); err != nil || string(b) != "content, and bob's" {
+		t.Errorf("after bob has added to it, it has %q, %v", b, err)
+	}
 }
 
 func hdfsQuota(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
@@ -298,12 +308,19 @@ func hdfsAnyOrder(t *testing.T, open func() store.Store) {
 }
 
 // summed checks that a commit carried its content's checksum, by which the
-// checkpoint is sealed.
+// checkpoint is sealed, and which file it is of, whatever has the name by then.
 func (m *mounted) summed(t *testing.T, name string, content []byte) {
 	t.Helper()
+	info, err := m.s.Stat(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range m.commits {
+		if c.Name == name && (info.Inode == 0 || c.ID.Inode != info.Inode) {
+			t.Errorf("%s was committed as the file %d, and is %d", name, c.ID.Inode, info.Inode)
+		}
 		if want := crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli)); c.Name == name && (!c.Summed || c.CRC32C != want) {
 			t.Errorf("%s was committed with the checksum %08x (%v), want %08x", name, c.CRC32C, c.Summed, want)
 		}

@@ -49,6 +49,9 @@ type Options struct {
 	// many goroutines and delays the close or rename it is called from: it must
 	// not use the mount.
 	OnCommit func(Commit)
+	// OnRead is called after each read of a file of the store that is no event file, with the
+	// time at which it began. It is called from many goroutines, and the read waits for it.
+	OnRead func(began time.Time)
 	// OnEvents is called with what was appended to a TensorBoard event file, at an offset.
 	// It is called from many goroutines, of which each waits for it: it must not use the
 	// mount, nor keep the bytes.
@@ -69,6 +72,9 @@ type Commit struct {
 	From string // its former name, if it was renamed
 	ID   store.FileID
 	Size int64 // bytes
+	// Writing is the time from the first change of the content until it became visible; 0 if the
+	// file was renamed, or is written in place.
+	Writing time.Duration
 	// CRC32C is of the whole content, as it was written. It is valid if Summed is set.
 	CRC32C uint32
 	Summed bool

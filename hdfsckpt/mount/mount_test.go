@@ -23,9 +23,11 @@ type mounted struct {
 	*mount.FS
 	t   *testing.T
 	dir string
+	s   store.Store
 
 	mu      sync.Mutex
 	commits []mount.Commit
+	reads   []time.Time // when reads of files of the store began
 	log     strings.Builder
 }
 
@@ -66,7 +68,7 @@ func mountStoreWith(t *testing.T, s store.Store, spool string) *mounted {
 
 func mountInputs(t *testing.T, s store.Store, spool, inputs string) *mounted {
 	t.Helper()
-	m := &mounted{t: t, dir: t.TempDir()}
+	m := &mounted{t: t, dir: t.TempDir(), s: s}
 	log := logrus.New()
 	log.SetOutput(m)
 	fs, err := mount.New(s, mount.Options{
@@ -76,6 +78,11 @@ func mountInputs(t *testing.T, s store.Store, spool, inputs string) *mounted {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.commits = append(m.commits, c)
+		},
+		OnRead: func(began time.Time) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.reads = append(m.reads, began)
 		},
 	})
 	if err != nil {

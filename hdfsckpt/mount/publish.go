@@ -202,7 +202,8 @@ func (w *work) setAttributes(ctx context.Context) error {
 }
 
 func (w *work) published(ctx context.Context, name string, id store.FileID) {
-	w.dirty, w.replaces = false, true
+	writing := time.Since(w.began)
+	w.dirty, w.replaces, w.began = false, true, time.Time{}
 	if w.at == inStream {
 		w.at = inStore
 	}
@@ -238,7 +239,7 @@ func (w *work) published(ctx context.Context, name string, id store.FileID) {
 			f.mu.Unlock()
 		}
 	}
-	f.committed(Commit{Name: name, ID: id, Size: w.size.Load(), CRC32C: w.sum, Summed: w.summed})
+	f.committed(Commit{Name: name, ID: id, Size: w.size.Load(), Writing: writing, CRC32C: w.sum, Summed: w.summed})
 }
 
 // closeAppend completes what was appended to a visible file; a later write opens it again.
@@ -256,7 +257,7 @@ func (w *work) closeAppend() error {
 	if err := app.Close(); err != nil {
 		return w.fail("closing", err)
 	}
-	w.at = inStore
+	w.at, w.began = inStore, time.Time{}
 	w.f.mu.Lock()
 	w.n.version++
 	w.n.info.Size = w.size.Load()

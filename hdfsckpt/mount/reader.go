@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 	"syscall"
+	"time"
 
 	"holdfast/hdfsckpt/store"
 
@@ -95,16 +96,21 @@ func (f *FS) readAt(h *handle, buf []byte, off int64) (int, error) {
 		}
 		return n, err
 	}
+	began := time.Now()
 	f.mu.Lock()
 	w := h.n.work
 	if w == nil || !w.local.Load() {
 		w = h.work
 	}
+	events := eventFile(h.n.name)
 	f.mu.Unlock()
 	if w != nil {
 		if n, done, err := w.read(buf, off); done {
 			return n, err
 		}
+	}
+	if f.o.OnRead != nil && !events {
+		defer f.o.OnRead(began)
 	}
 	r, err := f.reader(h)
 	if err != nil {

@@ -48,9 +48,10 @@ type work struct {
 
 	mu       sync.Mutex // the rest, and all I/O
 	at       place
-	dirty    bool // there is something to publish
-	replaces bool // the store has a former version under the name
-	grows    bool // written in place: an event file, or one that was new and opened to append
+	dirty    bool      // there is something to publish
+	began    time.Time // when the content was first changed since it was published; zero: it was not
+	replaces bool      // the store has a former version under the name
+	grows    bool      // written in place: an event file, or one that was new and opened to append
 	err      error
 	stream   store.Writer
 	sum      uint32      // CRC32C of what went into stream, or was uploaded
@@ -134,7 +135,7 @@ func (w *work) discard() {
 		w.spool.Close()
 		w.spool = nil
 	}
-	w.at, w.dirty = inStore, false
+	w.at, w.dirty, w.began = inStore, false, time.Time{}
 	w.local.Store(false)
 }
 
@@ -214,10 +215,14 @@ func (w *work) restartUnnamed() error {
 	return nil
 }
 
-// touched records a change of the content.
+// touched records a change of the content. w.mu is held.
 func (w *work) touched(size int64) {
+	now := time.Now()
+	if w.began.IsZero() {
+		w.began = now
+	}
 	w.size.Store(size)
-	w.mtime.Store(time.Now().UnixNano())
+	w.mtime.Store(now.UnixNano())
 	w.local.Store(true)
 }
 

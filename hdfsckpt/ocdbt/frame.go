@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
+
+	"holdfast/hdfsckpt/limit"
 )
 
 // What is read of a store is bounded by its files, whatever they say.
@@ -30,7 +32,7 @@ type budget struct {
 // spend fails if n bytes more are too many.
 func (b *budget) spend(n int64) error {
 	if b.spent += n; b.spent > mostExpanded*b.read+freeExpanded {
-		return unknown("%d bytes describe more than %d", b.read, b.spent-n)
+		return unknownError{limit.Exceeded("%d bytes describe more than %d", b.read, b.spent-n)}
 	}
 	return nil
 }

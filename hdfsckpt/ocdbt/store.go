@@ -6,7 +6,8 @@ import (
 	"math"
 	"path"
 	"path/filepath"
-	"syscall"
+
+	"holdfast/hdfsckpt/limit"
 )
 
 // Ref is where something lies.
@@ -34,6 +35,14 @@ const (
 	missing      = math.MaxUint64 // offset and length of a root that is not there
 )
 
+// MemoryOfManifest returns how many bytes of memory OpenStore takes at most for a manifest of that size.
+func MemoryOfManifest(size int64) int64 { return freeExpanded + mostExpanded*min(size, mostManifest) }
+
+// Memory returns how many bytes of memory Walk takes at most.
+func (s *Store) Memory() int64 {
+	return freeExpanded + mostExpanded*min(s.TreeBytes, math.MaxInt64/(2*mostExpanded))
+}
+
 // OpenStore reads the manifest of a store.
 func OpenStore(open Open) (*Store, error) {
 	f, err := open(Manifest)
@@ -41,7 +50,7 @@ func OpenStore(open Open) (*Store, error) {
 		return nil, err
 	}
 	if f.Size() > mostManifest {
-		return nil, fmt.Errorf("%s has %d bytes, and up to %d are read: %w", Manifest, f.Size(), mostManifest, syscall.EFBIG)
+		return nil, limit.Exceeded("%s has %d bytes, and up to %d are read", Manifest, f.Size(), mostManifest)
 	}
 	s := &Store{open: open}
 	frame, err := read(f, 0, f.Size())

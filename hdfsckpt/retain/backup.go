@@ -38,7 +38,13 @@ type record struct {
 	Files  []string `json:"files"`
 	Marker string   `json:"marker,omitempty"` // one of them
 	Dir    bool     `json:"directory,omitempty"`
+	// Alone is the file that was the checkpoint, one of Files, where it lay alone in the
+	// directory Name; else empty.
+	Alone string `json:"alone,omitempty"`
 }
+
+// checkpoint is the name that the checkpoint had in lists.
+func (r *record) checkpoint() string { return path.Join(r.Name, r.Alone) }
 
 // backup is the backup entry of a checkpoint; How is empty if there is none.
 type backup struct {
@@ -48,9 +54,13 @@ type backup struct {
 	entry string
 }
 
+// EntryDir is the directory of a checkpoint's backup entry. Who moves the checkpoint away moves that,
+// too: Repair would take it for one whose replacement did not follow.
+func EntryDir(checkpoint string) string { return path.Join(dir, store.EntryName(checkpoint)) }
+
 // open opens the entry of a checkpoint.
 func open(ctx context.Context, s store.Store, owner format.Owner) (*backup, error) {
-	b := &backup{lookup: &lookup{s: s}, owner: owner, entry: path.Join(dir, store.EntryName(owner.Checkpoint))}
+	b := &backup{lookup: &lookup{s: s}, owner: owner, entry: EntryDir(owner.Checkpoint)}
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
@@ -95,7 +105,8 @@ func (b *backup) read(ctx context.Context) error {
 	}
 	var r record
 	if json.Unmarshal(text, &r) != nil || r.How != removed && r.How != replaced ||
-		!store.IsEntryFor(path.Base(b.entry), r.Name) || slices.ContainsFunc(r.Files, func(f string) bool { return !fs.ValidPath(f) }) {
+		!store.IsEntryFor(path.Base(b.entry), r.Name) || slices.ContainsFunc(r.Files, func(f string) bool { return !fs.ValidPath(f) }) ||
+		r.Alone != "" && !slices.Contains(r.Files, r.Alone) {
 		return nil
 	}
 	for _, f := range r.Files {
@@ -172,7 +183,10 @@ func (b *backup) begin(ctx context.Context, h how, c *format.Checkpoint) error {
 	if err := b.clear(ctx); err != nil {
 		return err
 	}
-	b.record = record{Name: b.owner.Checkpoint, How: h, Dir: c.IsDir()}
+	b.record = record{Name: b.owner.Checkpoint, How: h, Dir: c.IsDir() || c.Name != b.owner.Checkpoint}
+	if c.Name != b.Name {
+		b.Alone, _ = b.position(c.Name)
+	}
 	for _, f := range c.Files {
 		if o, ok := formats.OwnerOf(f.Name); ok && o.Checkpoint == b.Name { // not a graph, say
 			pos, _ := b.position(f.Name)
@@ -185,7 +199,7 @@ func (b *backup) begin(ctx context.Context, h how, c *format.Checkpoint) error {
 	if err := store.WriteRecord(ctx, b.s, path.Join(b.entry, recordFile), b.record); err != nil {
 		return err
 	}
-	return b.move(ctx, manifest.Path(b.Name), b.manifest())
+	return b.move(ctx, manifest.Path(b.checkpoint()), b.manifest())
 }
 
 // takeAfterMarker moves a file into the entry, and the marker first.
@@ -233,10 +247,10 @@ func (b *backup) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := store.RemoveOwn(ctx, b.s, b.entry); err != nil && !store.Vanished(err) {
+	if err := store.RemoveOwn(ctx, b.s, b.entry); err != nil {
 		return err
 	}
-	b.How, b.Files, b.Marker = "", nil, ""
+	b.How, b.Files, b.Marker, b.Alone = "", nil, "", ""
 	return nil
 }
 

@@ -46,7 +46,7 @@ func Repair(ctx context.Context, s store.Store, live bool) (restored []string, e
 		if err := b.restore(ctx); err != nil {
 			return restored, fmt.Errorf("restoring %s: %w", b.Name, err)
 		}
-		restored = append(restored, b.Name)
+		restored = append(restored, b.checkpoint())
 	}
 	return restored, nil
 }
@@ -170,7 +170,7 @@ func (b *backup) restore(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.move(ctx, b.manifest(), manifest.Path(b.Name)); err != nil {
+	if err := b.move(ctx, b.manifest(), manifest.Path(b.checkpoint())); err != nil {
 		return err
 	}
 	if marked {

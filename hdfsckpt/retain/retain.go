@@ -187,11 +187,19 @@ func removing(ctx context.Context, s store.Store, file string) (bool, error) {
 		return false, err
 	case !c.Whole():
 		if file == c.Marker {
-			err = manifest.Remove(ctx, s, owner.Checkpoint)
+			err = manifest.Remove(ctx, s, c.Name)
 		}
 		return false, err
 	case !slices.ContainsFunc(c.Files, func(f format.File) bool { return f.Name == file }):
 		return false, nil
+	}
+	if c.Name != b.Name {
+		// Whether it has always lain alone in its directory shows the manifest: others may
+		// just have been removed.
+		m, err := manifest.Read(ctx, s, manifest.Path(c.Name))
+		if err != nil || m == nil || !c.Agrees(m) {
+			return false, err
+		}
 	}
 	others, err := b.others(ctx)
 	if err != nil {
@@ -201,7 +209,7 @@ func removing(ctx context.Context, s store.Store, file string) (bool, error) {
 		return false, err
 	}
 	if others >= enough {
-		return false, manifest.Remove(ctx, s, owner.Checkpoint)
+		return false, manifest.Remove(ctx, s, c.Name)
 	}
 	if err := b.begin(ctx, removed, c); err != nil {
 		return false, err
@@ -295,9 +303,12 @@ func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
 				m.Files[i].Name = b.at(m.Files[i].Name)
 			}
 			c.State, c.Manifest = format.Sealed, m
+			if c.Step == format.NoStep { // what lies beside it does not say it any longer
+				c.Step = m.Step
+			}
 		}
-		c.Former, c.Marker = b.Name, ""
-		c.Name = b.at(b.Name)
+		c.Former, c.Marker = c.Name, ""
+		c.Name = b.at(c.Name)
 		for i := range c.Files {
 			c.Files[i].Name = b.at(c.Files[i].Name)
 		}
@@ -312,7 +323,7 @@ func Names(ctx context.Context, s store.Store) (map[string]bool, error) {
 	all, err := entries(ctx, s)
 	names := map[string]bool{}
 	for _, b := range all {
-		names[b.Name] = true
+		names[b.checkpoint()] = true
 	}
 	return names, err
 }
@@ -325,7 +336,7 @@ func Restore(ctx context.Context, s store.Store, c format.Checkpoint) error {
 		return err
 	}
 	for _, b := range all {
-		if b.Name == c.Former {
+		if b.checkpoint() == c.Former {
 			if err := b.restore(ctx); err != nil {
 				return fmt.Errorf("cannot restore %s: %w", b.Name, err)
 			}
@@ -333,6 +344,28 @@ func Restore(ctx context.Context, s store.Store, c format.Checkpoint) error {
 		}
 	}
 	return fmt.Errorf("cannot restore %s: it is not retained: %w", c.Name, syscall.ENOENT)
+}
+
+// RestoreNamed restores the checkpoint of that name if it is retained, whole. It reports
+// whether it was.
+func RestoreNamed(ctx context.Context, s store.Store, name string) (bool, error) {
+	all, err := entries(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	for _, b := range all {
+		if b.Name != name {
+			continue
+		}
+		if c, err := b.look(ctx, visible|retained); err != nil || c == nil || !c.Whole() {
+			return false, err
+		}
+		if err := b.restore(ctx); err != nil {
+			return false, fmt.Errorf("restoring %s: %w", b.Name, err)
+		}
+		return true, nil
+	}
+	return false, nil
 }
 
 // RestoreNewest restores the newest checkpoint of a format that is retained from a

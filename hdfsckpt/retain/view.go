@@ -9,6 +9,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -66,20 +67,49 @@ func (b *backup) look(ctx context.Context, w scope) (*format.Checkpoint, error) 
 			return nil, err
 		}
 	}
-	q := format.Search{Rule: rule, Root: path.Dir(b.Name), Chosen: ofStore}
+	q := format.Search{Rule: rule, Root: path.Dir(b.Name), Only: b.Name, Chosen: ofStore && len(b.owner.Beside) == 0}
 	found, err := q.List(ctx, &view{Store: b.s, b: b, scope: w}, formats.All)
 	if err != nil {
 		return nil, err
 	}
 	for i := range found {
-		if found[i].Name == b.Name {
-			return &found[i], nil
+		// It may be a file that lies alone in a directory named after its step.
+		if c := &found[i]; c.Name == b.Name || path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir {
+			return c, b.remember(ctx, c, w)
 		}
 	}
 	return nil, nil
 }
 
-// view is a store in which there is nothing but some files of one checkpoint.
+// remember lets a checkpoint that is judged by what lies beside it count as complete if it
+// was so: when its removal began, or when it was sealed.
+func (b *backup) remember(ctx context.Context, c *format.Checkpoint, w scope) error {
+	if c.Whole() || len(c.Traits().Beside) == 0 {
+		return nil
+	}
+	was := false
+	if w&retained != 0 && b.How != "" {
+		have := map[string]bool{}
+		for _, f := range c.Files {
+			pos, _ := b.position(f.Name)
+			have[pos] = true
+		}
+		was = !slices.ContainsFunc(b.Files, func(f string) bool { return !have[f] })
+	} else if w == visible {
+		m, err := manifest.Read(ctx, b.s, manifest.Path(c.Name))
+		if err != nil {
+			return err
+		}
+		was = m != nil && c.Agrees(m)
+	}
+	if was {
+		c.State, c.Why = format.Complete, ""
+	}
+	return nil
+}
+
+// view is a store in which there is nothing but some files of one checkpoint, and what shows
+// beside it whether it is complete.
 type view struct {
 	store.Store
 	b     *backup
@@ -89,6 +119,9 @@ type view struct {
 func (v *view) List(ctx context.Context, dir string) ([]store.Info, error) {
 	root := dir == path.Dir(v.b.Name)
 	if !root && !v.inside(dir) {
+		if path.Dir(dir) == path.Dir(v.b.Name) && v.beside(path.Base(dir)) {
+			return v.b.list(ctx, dir)
+		}
 		return nil, nil
 	}
 	var all []store.Info
@@ -117,8 +150,25 @@ func (v *view) List(ctx context.Context, dir string) ([]store.Info, error) {
 			}
 		}
 	}
+	if root && len(v.b.owner.Beside) > 0 {
+		entries, err := v.b.list(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if v.beside(e.Name) {
+				all = append(all, e)
+			}
+		}
+	}
 	slices.SortFunc(all, func(a, b store.Info) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// beside reports whether an entry lies beside the checkpoint and shows whether that is
+// complete.
+func (v *view) beside(base string) bool {
+	return base != path.Base(v.b.Name) && slices.ContainsFunc(v.b.owner.Beside, func(p string) bool { ok, err := path.Match(p, base); return ok && err == nil })
 }
 
 // visible lists what of the checkpoint is visible in a directory.

@@ -12,6 +12,8 @@
 package safetensors
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -60,6 +62,16 @@ var kinds = map[string]tensor.Kind{
 	"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "C64": "complex64",
 }
 
+// memoryInEach bounds the memory that Open takes for each byte of a header. An entry of a hundred
+// bytes takes three hundred.
+const memoryInEach = 12
+
+// Memory returns how many bytes of memory Open takes at most. It reads the beginning of the file.
+func Memory(r io.ReaderAt, size int64) (int64, error) {
+	n, err := HeaderSize(r, size)
+	return memoryInEach * n, err
+}
+
 // HeaderSize returns the length of a file's header in bytes, and reads only the beginning of
 // the file. An error that is neither IsCut nor IsForeign is the reader's.
 func HeaderSize(r io.ReaderAt, size int64) (int64, error) {
@@ -95,21 +107,13 @@ func Open(r io.ReaderAt, size int64) ([]Tensor, error) {
 	if n, err := r.ReadAt(text, lengthSize); n < len(text) {
 		return nil, noEOF(err)
 	}
-	var header map[string]json.RawMessage
-	if err := json.Unmarshal(text, &header); err != nil {
-		return nil, foreignError{fmt.Errorf("its header: %w", err)}
+	all, err := tensorsOf(bytes.NewReader(text), lengthSize+length)
+	if err != nil {
+		return nil, err
 	}
-	delete(header, "__metadata__")
-	all := make([]Tensor, 0, len(header))
 	need := lengthSize + length
-	for name, text := range header {
-		t, err := parse(text, lengthSize+length)
-		if err != nil {
-			return nil, foreignError{fmt.Errorf("its tensor %s: %w", name, err)}
-		}
-		t.Name = name
+	for _, t := range all {
 		need = max(need, t.Offset+t.Size)
-		all = append(all, t)
 	}
 	switch {
 	case size < need:
@@ -123,6 +127,50 @@ func Open(r io.ReaderAt, size int64) ([]Tensor, error) {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
+	return all, nil
+}
+
+// tensorsOf reads a header entry by entry. It ends at begin in the file. Of several entries of one
+// name the last counts.
+func tensorsOf(header io.Reader, begin int64) ([]Tensor, error) {
+	foreign := func(err error) error { return foreignError{fmt.Errorf("its header: %w", noEOF(err))} }
+	d := json.NewDecoder(header)
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, foreign(cmp.Or(err, errBegin.error))
+	}
+	var all []Tensor
+	at := map[string]int{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, foreign(err)
+		}
+		name, _ := key.(string) // d accepts no other
+		var text json.RawMessage
+		if err := d.Decode(&text); err != nil {
+			return nil, foreign(err)
+		}
+		if name == "__metadata__" {
+			continue
+		}
+		t, err := parse(text, begin)
+		if err != nil {
+			return nil, foreignError{fmt.Errorf("its tensor %s: %w", name, err)}
+		}
+		t.Name = name
+		if i, again := at[name]; again {
+			all[i] = t
+			continue
+		}
+		at[name] = len(all)
+		all = append(all, t)
+	}
+	if _, err := d.Token(); err != nil { // the end of the object
+		return nil, foreign(err)
+	}
+	if t, err := d.Token(); err != io.EOF {
+		return nil, foreign(cmp.Or(err, fmt.Errorf("%v follows its end", t)))
+	}
 	return all, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"path"
 	"syscall"
+
+	"holdfast/hdfsckpt/limit"
 )
 
 // readLimit is the largest file, in bytes, that ReadFile reads.
@@ -26,7 +28,7 @@ func ReadFile(ctx context.Context, s Store, name string) ([]byte, error) {
 // ReadOpened is ReadFile for a file that is open.
 func ReadOpened(r Reader, name string) ([]byte, error) {
 	if r.Size() > ReadLimit {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes, and files that say something of others are read up to %d: %w", r.Size(), ReadLimit, syscall.EFBIG)}
+		return nil, &fs.PathError{Op: "read", Path: name, Err: limit.Exceeded("it has %d bytes, and files that say something of others are read up to %d", r.Size(), ReadLimit)}
 	}
 	b := make([]byte, r.Size())
 	n, err := r.ReadAt(b, 0)

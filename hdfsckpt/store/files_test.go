@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"context"
+	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,6 +52,45 @@ func TestTheLatestIsReadOnce(t *testing.T) {
 	}
 	if err := l.Read(t.Context(), s, "f"); err == nil {
 		t.Error("what is no longer there was read")
+	}
+}
+
+// filling puts a file into a directory each time it is to be removed, as long as left says.
+type filling struct {
+	*store.Local
+	dir  string
+	left int
+}
+
+func (f *filling) Remove(ctx context.Context, name string) error {
+	if name == f.dir && f.left > 0 {
+		f.left--
+		if err := store.WriteFile(ctx, f.Local, f.dir+"/late", nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return f.Local.Remove(ctx, name)
+}
+
+// TestWhatComesMeanwhileIsRemoved: a directory is removed although something is put into it
+// meanwhile; if that does not end, the error says so.
+func TestWhatComesMeanwhileIsRemoved(t *testing.T) {
+	for times, want := range map[int]error{1: nil, 2: nil, 1000: syscall.ENOTEMPTY} {
+		local, err := store.NewLocal(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer local.Close()
+		s := &filling{Local: local, dir: "job/journal", left: times}
+		if err := store.MkdirAll(t.Context(), s, s.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.RemoveAll(t.Context(), s, "job"); !errors.Is(err, want) {
+			t.Errorf("filled %d times: %v, want %v", times, err, want)
+		}
+		if there, err := store.Exists(t.Context(), s, "job"); err != nil || there != (want != nil) {
+			t.Errorf("filled %d times: it is there: %v (%v)", times, there, err)
+		}
 	}
 }
 

@@ -48,6 +48,38 @@ func openHDFS(t *testing.T) store.Store {
 	return s
 }
 
+// TestStoresShareMemory: what the open files of all stores that a process opens hold is counted
+// together, and so bounded together.
+func TestStoresShareMemory(t *testing.T) {
+	o := store.NewOpener(clusterConf(t))
+	memory := store.SharedOf(o)
+	held := memory.Held()
+	for i := range 2 {
+		s, err := o.Open(t.Context(), fmt.Sprintf("%s/stores/%d", shared.Get(t).HDFS(), roots.Add(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		const size = 3 << 20
+		if err := store.WriteFile(t.Context(), s, "a", make([]byte, size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Open(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if _, err := r.ReadAt(make([]byte, size), 0); err != nil {
+			t.Fatal(err)
+		}
+		now := memory.Held()
+		if now <= held {
+			t.Errorf("a file of %d bytes that is read from store %d takes nothing of the %d bytes that all hold", size, i, held)
+		}
+		held = now
+	}
+}
+
 func TestHDFS(t *testing.T) { storetest.Run(t, openHDFS) }
 
 // replica finds the file of a DataNode that holds the content.
@@ -59,6 +91,9 @@ func replica(t *testing.T, node int, content []byte) string {
 			return err
 		}
 		b, err := os.ReadFile(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the DataNode has deleted it since its directory was read
+		}
 		if err == nil && bytes.Equal(b, content) {
 			found = p
 		}
@@ -314,7 +349,8 @@ func TestAppendToWhatCannotGoOn(t *testing.T) {
 }
 
 // TestTakenOver: whose file another writer has taken over gives nothing up but what is its
-// own, however it ends: the other one's bytes are there.
+// own, however it ends, and is told that it is no longer its own: the other one's bytes are
+// there. So it is while the other one writes, and when it has closed the file.
 func TestTakenOver(t *testing.T) {
 	ctx := context.Background()
 	for _, made := range []struct {
@@ -333,28 +369,33 @@ func TestTakenOver(t *testing.T) {
 			return w, w.Abort
 		}},
 	} {
-		t.Run(made.how, func(t *testing.T) {
-			first := openHDFS(t)
-			defer first.Close()
-			second, err := store.Open(ctx, first.URI(), clusterConf(t))
-			must(t, err)
-			defer second.Close()
-			old, end := made.open(first)
-			_, err = old.Write([]byte("the first one's\n"))
-			must(t, err)
-			a, err := second.Append(ctx, "log", 0o644)
-			must(t, err)
-			_, err = a.Write([]byte("the second one's\n"))
-			must(t, err)
-			if err := end(); err == nil && made.how == "appended to" {
-				t.Error("the first one was not told")
-			}
-			if err := a.Close(); err != nil {
-				t.Errorf("the second one closes: %v", err)
-			}
-			if b, err := store.ReadFile(ctx, second, "log"); err != nil || !strings.HasSuffix(string(b), "the second one's\n") {
-				t.Errorf("there is %q, %v", b, err)
-			}
-		})
+		for _, closed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, closed %v", made.how, closed), func(t *testing.T) {
+				first := openHDFS(t)
+				defer first.Close()
+				second, err := store.Open(ctx, first.URI(), clusterConf(t))
+				must(t, err)
+				defer second.Close()
+				old, end := made.open(first)
+				_, err = old.Write([]byte("the first one's\n"))
+				must(t, err)
+				a, err := second.Append(ctx, "log", 0o644)
+				must(t, err)
+				_, err = a.Write([]byte("the second one's\n"))
+				must(t, err)
+				if closed {
+					must(t, a.Close())
+				}
+				if err := end(); made.how == "appended to" && !errors.Is(err, syscall.ESTALE) {
+					t.Errorf("the first one was told %v", err)
+				}
+				if err := a.Close(); err != nil && !closed {
+					t.Errorf("the second one closes: %v", err)
+				}
+				if b, err := store.ReadFile(ctx, second, "log"); err != nil || !strings.HasSuffix(string(b), "the second one's\n") {
+					t.Errorf("there is %q, %v", b, err)
+				}
+			})
+		}
 	}
 }

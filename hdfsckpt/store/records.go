@@ -79,30 +79,58 @@ func Vanished(err error) bool {
 	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESTALE)
 }
 
-// deepest bounds how deep RemoveOwn goes.
-const deepest = 64
-
-// RemoveOwn removes a directory below OwnDir with all that is in it.
-func RemoveOwn(ctx context.Context, s Store, dir string) error { return removeOwn(ctx, s, dir, 0) }
-
-func removeOwn(ctx context.Context, s Store, dir string, depth int) error {
-	if !strings.HasPrefix(dir, OwnDir+"/") || depth > deepest {
-		return fmt.Errorf("cannot remove %s: it is not the store's own, or lies too deep", dir)
+// RemoveOwn removes a directory below OwnDir with all that is in it, as RemoveAll does.
+func RemoveOwn(ctx context.Context, s Store, dir string) error {
+	if !strings.HasPrefix(dir, OwnDir+"/") {
+		return fmt.Errorf("cannot remove %s: it is not the store's own", dir)
 	}
-	entries, err := ListAll(ctx, s, dir)
-	if err != nil {
+	return RemoveAll(ctx, s, dir)
+}
+
+const (
+	// deepest bounds how deep RemoveAll goes.
+	deepest = 64
+	// removeTries is how often a directory is emptied that is filled meanwhile.
+	removeTries = 4
+)
+
+// RemoveAll removes a directory with all that is in it: its temporary files too, as those of
+// a writer that was killed must not keep it, and what is put into it meanwhile, unless
+// something goes on doing that (ENOTEMPTY). It is no error if the directory does not exist.
+func RemoveAll(ctx context.Context, s Store, dir string) error {
+	if _, err := s.Stat(ctx, dir); Vanished(err) {
+		return nil
+	} else if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		name := path.Join(dir, e.Name)
-		if e.IsDir() {
-			err = removeOwn(ctx, s, name, depth+1)
-		} else {
-			err = s.Remove(ctx, name)
+	return removeAll(ctx, s, dir, 0)
+}
+
+func removeAll(ctx context.Context, s Store, dir string, depth int) error {
+	if depth > deepest {
+		return fmt.Errorf("cannot remove %s: it lies too deep", dir)
+	}
+	for tries := 1; ; tries++ {
+		entries, err := ListAll(ctx, s, dir)
+		for _, e := range entries {
+			name := path.Join(dir, e.Name)
+			if e.IsDir() {
+				err = removeAll(ctx, s, name, depth+1)
+			} else {
+				err = s.Remove(ctx, name)
+			}
+			if err != nil && !Vanished(err) {
+				return err
+			}
 		}
-		if err != nil && !Vanished(err) {
+		if err == nil || Vanished(err) {
+			err = s.Remove(ctx, dir)
+		}
+		if Vanished(err) {
+			return nil
+		}
+		if !errors.Is(err, syscall.ENOTEMPTY) || tries == removeTries {
 			return err
 		}
 	}
-	return s.Remove(ctx, dir)
 }

@@ -60,17 +60,28 @@ func Summarise(k Kind, open func() (io.Reader, error), bins int) (Summary, error
 		return s, nil
 	}
 	s.Mean, s.Norm = sum/float64(finite), math.Sqrt(squares)
-	s.Histogram = make([]int64, bins)
 	if s.Max == s.Min {
+		s.Histogram = make([]int64, bins)
 		s.Histogram[0] = finite
 		return s, nil
 	}
-	err = each(k, number, open, func(v float64) {
+	s.Histogram, err = Histogram(k, open, bins, s.Min, s.Max)
+	return s, err
+}
+
+// Histogram counts the elements of a tensor in equal steps from least to most, which differ; those
+// beyond count in the first and the last.
+func Histogram(k Kind, open func() (io.Reader, error), bins int, least, most float64) ([]int64, error) {
+	number, err := values(k)
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]int64, bins)
+	return counts, each(k, number, open, func(v float64) {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) { // halves, for the difference may be infinite
-			s.Histogram[max(0, min(bins-1, int((v/2-s.Min/2)/(s.Max/2-s.Min/2)*float64(bins))))]++
+			counts[max(0, min(bins-1, int((v/2-least/2)/(most/2-least/2)*float64(bins))))]++
 		}
 	})
-	return s, err
 }
 
 // blockSize is how many bytes are read at a time; a whole number of elements of any kind.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/tensor"
 )
 
@@ -72,21 +73,45 @@ const (
 	maxShards     = 99999 // TensorFlow's names have five digits
 	maxDimensions = 254   // tensorflow::TensorShape
 
-	// Names share their beginnings in a file, but not in memory: together they
-	// may have so many bytes, and so many for each of the file's. Real ones have
-	// fewer than ten.
-	maxNames       = 1 << 20
-	maxNamesInEach = 100
+	// What an index describes takes at most so many bytes of memory, and so many for each of
+	// the file's: names share their beginnings in a file, but not in memory. Real ones take fewer
+	// than seven.
+	free    = 1 << 20
+	perByte = 12
+	// entrySize is what an entry takes, in bytes, its name, shape and slices aside.
+	entrySize = 256
+	// usualValue is how long the values of real entries are at most, in bytes; while a longer one is
+	// parsed, each of its bytes takes parsing.
+	usualValue = 4 << 10
+	parsing    = 40
 )
 
+// Most is how large an index may be that is read, in bytes: of millions of tensors.
+const Most = 256 << 20
+
+// Memory returns how many bytes of memory Parse takes for an index of size bytes. One of more than
+// Most bytes is limit.Exceeded.
+func Memory(_ io.ReaderAt, size int64) (int64, error) {
+	if size > Most {
+		return 0, limit.Exceeded("indexes are read up to %d bytes", Most)
+	}
+	return free + perByte*size, nil
+}
+
 // Parse reads an index of size bytes. It checks the checksums of its blocks,
-// and that what the entries say fits together.
+// and that what the entries say fits together. One that describes more than Memory says is
+// limit.Exceeded.
 func Parse(r io.ReaderAt, size int64) (*Index, error) {
+	memory, err := Memory(r, size)
+	if err != nil {
+		return nil, err
+	}
+	account := limit.NewAccount(memory)
 	x := &Index{}
-	header, names := false, int64(0)
-	err := readTable(r, size, func(key, value []byte) (err error) {
-		if names += int64(len(key)); names > maxNames+maxNamesInEach*size {
-			return fmt.Errorf("the names in its %d bytes have more than %d", size, maxNames+maxNamesInEach*size)
+	header := false
+	err = readTable(r, size, account, func(key, value []byte) (err error) {
+		if err := account.Spend(memoryOf(key, value)); err != nil {
+			return err
 		}
 		if len(key) == 0 {
 			header = true
@@ -111,6 +136,9 @@ func Parse(r io.ReaderAt, size int64) (*Index, error) {
 		if err := x.check(&e); err != nil {
 			return fmt.Errorf("entry %q: %w", e.Name, err)
 		}
+		if err := account.Spend(e.memory()); err != nil {
+			return err
+		}
 		x.Entries = append(x.Entries, e)
 		return nil
 	})
@@ -127,6 +155,27 @@ func Parse(r io.ReaderAt, size int64) (*Index, error) {
 		}
 	}
 	return x, nil
+}
+
+// memoryOf is what the name of an entry takes, and its value while it is parsed.
+func memoryOf(key, value []byte) int64 {
+	n := int64(2*len(key)) + entrySize
+	if len(value) > usualValue {
+		n += parsing * int64(len(value))
+	}
+	return n
+}
+
+// memory is what the shape and the slices of an entry take.
+func (e *Entry) memory() int64 {
+	n := 8 * int64(len(e.Shape))
+	if e.Of != nil {
+		n += int64(16*len(*e.Of)) + 64
+	}
+	for _, s := range e.Slices {
+		n += 24 + 16*int64(len(s))
+	}
+	return n
 }
 
 func (x *Index) check(e *Entry) error {

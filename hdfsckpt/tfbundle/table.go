@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"holdfast/hdfsckpt/limit"
 )
 
 const (
@@ -42,8 +44,9 @@ func readHandle(b []byte) (handle, []byte, error) {
 	return handle{offset, size}, b[n+m:], nil
 }
 
-// readTable calls entry for all entries of a table, in order.
-func readTable(r io.ReaderAt, size int64, entry func(key, value []byte) error) error {
+// readTable calls entry for all entries of a table, in order. The block that names the others is
+// held all the while.
+func readTable(r io.ReaderAt, size int64, account *limit.Account, entry func(key, value []byte) error) error {
 	if size < footerSize {
 		return fmt.Errorf("it is %d bytes long, shorter than any index", size)
 	}
@@ -67,6 +70,9 @@ func readTable(r io.ReaderAt, size int64, entry func(key, value []byte) error) e
 	}
 	if _, err := readBlock(r, size, meta); err != nil { // TensorFlow keeps nothing there
 		return fmt.Errorf("meta index block: %w", err)
+	}
+	if err := account.Spend(2 * int64(min(top.size, uint64(size)))); err != nil { // one block, and this
+		return err
 	}
 	index, err := readBlock(r, size, top)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/tensor"
 )
 
@@ -62,11 +63,40 @@ func (m *Metadata) Sizes() map[string]int64 {
 var errMetadata = errors.New("not a whole " + MetadataFile + " of a distributed checkpoint")
 
 // IsMetadataDamaged reports whether ParseMetadata failed because of its input.
-func IsMetadataDamaged(err error) bool { return errors.Is(err, errMetadata) }
+func IsMetadataDamaged(err error) bool { return errors.Is(err, errMetadata) && !limit.IsExceeded(err) }
 
-// ParseMetadata reads the file .metadata.
+const (
+	// MostMetadata is how large a file .metadata may be that is read, in bytes.
+	MostMetadata = 256 << 20
+	// What one describes takes at most so many bytes of memory, and so many for each of the
+	// file's. Those of PyTorch take twelve, and are counted as twenty-two.
+	freeMetadata    = 1 << 20
+	metadataPerByte = 32
+	// chunkSize is what a chunk takes besides its values of the pickle, in bytes.
+	chunkSize = 300
+)
+
+// MemoryOfMetadata returns how many bytes of memory reading a .metadata of size bytes takes. One of
+// more than MostMetadata bytes is limit.Exceeded.
+func MemoryOfMetadata(_ io.ReaderAt, size int64) (int64, error) {
+	if size > MostMetadata {
+		return 0, limit.Exceeded("such files are read up to %d bytes", MostMetadata)
+	}
+	return freeMetadata + metadataPerByte*size, nil
+}
+
+// ParseMetadata reads the file .metadata. One that describes more than MemoryOfMetadata says, or has
+// longer names than are read, is limit.Exceeded, and not damaged.
 func ParseMetadata(b []byte) (*Metadata, error) {
-	v, n, err := unpickle(b)
+	memory, err := MemoryOfMetadata(nil, int64(len(b)))
+	if err != nil {
+		return nil, err
+	}
+	account := limit.NewAccount(memory - int64(len(b)))
+	v, n, err := unpickle(b, account)
+	if limit.IsExceeded(err) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errMetadata, err)
 	}
@@ -82,15 +112,15 @@ func ParseMetadata(b []byte) (*Metadata, error) {
 	if !ok1 || !ok2 {
 		return nil, fmt.Errorf("%w: it does not say where what is", errMetadata)
 	}
-	where, err := chunks(stored)
+	where, err := chunks(stored, account)
 	if err != nil {
 		return nil, err
 	}
 	m, used := &Metadata{}, 0
 	for i, k := range described.keys {
 		item := Item{Name: keyText(k)}
-		if len(item.Name) > maxName {
-			return nil, fmt.Errorf("%w: a name of %d bytes", errMetadata, len(item.Name))
+		if err := nameFits(item.Name); err != nil {
+			return nil, err
 		}
 		if t := fields(described.values[i], "TensorStorageMetadata"); t != nil {
 			err = item.describe(t, where)
@@ -109,6 +139,14 @@ func ParseMetadata(b []byte) (*Metadata, error) {
 	}
 	slices.SortStableFunc(m.Items, func(a, b Item) int { return strings.Compare(a.Name, b.Name) })
 	return m, nil
+}
+
+// nameFits is limit.Exceeded for a name that is longer than what is read.
+func nameFits(name string) error {
+	if len(name) > maxName {
+		return limit.Exceeded("it has a name of %d bytes, and names are read up to %d", len(name), maxName)
+	}
+	return nil
 }
 
 // fields returns the fields of an object; nil if v is not an object of that class.
@@ -172,7 +210,7 @@ func chunkKey(name string, start []int64) string {
 }
 
 // chunks reads storage_data: MetadataIndex to _StorageInfo.
-func chunks(stored *dict) (map[string]Chunk, error) {
+func chunks(stored *dict, account *limit.Account) (map[string]Chunk, error) {
 	all := map[string]Chunk{}
 	for i, k := range stored.keys {
 		index, info := fields(k, "MetadataIndex"), fields(stored.values[i], "_StorageInfo")
@@ -180,8 +218,12 @@ func chunks(stored *dict) (map[string]Chunk, error) {
 			return nil, fmt.Errorf("%w: it does not say where what is", errMetadata)
 		}
 		name, ok1 := index.get("fqn").(string)
-		if len(name) > maxName { // which each chunk would have a copy of
-			return nil, fmt.Errorf("%w: a name of %d bytes", errMetadata, len(name))
+		err := nameFits(name) // each chunk has a copy of it
+		if err == nil {
+			err = account.Spend(chunkSize + int64(len(name)))
+		}
+		if err != nil {
+			return nil, err
 		}
 		var start []int64
 		if offset := index.get("offset"); offset != nil {

@@ -10,7 +10,9 @@ import (
 	"io"
 	"strings"
 
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/tensor"
+	"holdfast/hdfsckpt/zipdir"
 )
 
 // File is what torch.save wrote. Its methods may be called from many goroutines.
@@ -102,8 +104,13 @@ var errFile = errors.New("not a whole file of torch.save")
 // Pickle is the record that describes the object, and the tensors in it.
 const Pickle = "data.pkl"
 
-// maxPickle bounds the pickle that is read into memory; tensors are not in it.
-const maxPickle = 1 << 30
+const (
+	// maxPickle bounds the pickle that is read into memory; tensors are not in it.
+	maxPickle = 1 << 30
+	// What it describes takes at most so many bytes of memory, and so many for each of its bytes.
+	freePickle    = 4 << 20
+	picklePerByte = 100
+)
 
 // magic numbers at the beginning of files.
 var (
@@ -118,15 +125,43 @@ const MagicSize = 16
 // IsZip reports whether a file that begins with head may be one of torch.save's.
 func IsZip(head []byte) bool { return bytes.HasPrefix(head, zipMagic) }
 
+// BeginsWithPickle reports whether a file that begins with head has the pickle as its first
+// member, as torch.save writes it. Other archives of ZIP have no such name there.
+func BeginsWithPickle(head []byte) bool {
+	const nameLength, name = 26, 30 // in the header of a member
+	if !IsZip(head) || len(head) < name {
+		return false
+	}
+	end := name + int(head[nameLength]) + int(head[nameLength+1])<<8
+	return len(head) >= end && strings.HasSuffix(string(head[name:end]), "/"+Pickle)
+}
+
 // IsLegacy reports whether a file that begins with head has the format that torch.save wrote
 // before PyTorch 1.6. Whether such a file is complete cannot be seen.
 func IsLegacy(head []byte) bool { return bytes.HasPrefix(head, legacyMagic) }
 
-// OpenArchive reads the directory of the archive, which stands at its end.
+// MemoryOfArchive returns how many bytes of memory OpenArchive takes at most. It reads the file's end.
+func MemoryOfArchive(r io.ReaderAt, size int64) (int64, error) {
+	n, err := zipdir.Memory(r, size)
+	if err != nil && !limit.IsExceeded(err) {
+		err = directoryError(err)
+	}
+	return n, err
+}
+
+func directoryError(err error) error {
+	return fmt.Errorf("%w: its directory, at the end: %w", errFile, err)
+}
+
+// OpenArchive reads the directory of the archive, which stands at its end. One that is larger than
+// what is read is limit.Exceeded.
 func OpenArchive(r io.ReaderAt, size int64) (*Archive, error) {
-	z, err := zip.NewReader(r, size)
+	z, err := zipdir.Open(r, size)
+	if limit.IsExceeded(err) {
+		return nil, err
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: its directory, at the end: %w", errFile, err)
+		return nil, directoryError(err)
 	}
 	a := &Archive{zip: z}
 	for _, f := range z.File {
@@ -156,13 +191,13 @@ func (a *Archive) Find(name string) *Record {
 	return nil
 }
 
-func (a *Archive) read(name string, limit int64) ([]byte, error) {
+func (a *Archive) read(name string, most int64) ([]byte, error) {
 	r := a.Find(name)
 	if r == nil {
 		return nil, fmt.Errorf("%w: it has no record %s", errFile, name)
 	}
-	if r.Size > limit {
-		return nil, fmt.Errorf("%w: its record %s has %d bytes", errFile, name, r.Size)
+	if r.Size > most {
+		return nil, limit.Exceeded("its record %s has %d bytes, and up to %d are read", name, r.Size, most)
 	}
 	in, err := r.Open()
 	if err != nil {
@@ -190,7 +225,7 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, _, err := unpickle(text)
+	v, _, err := unpickle(text, limit.NewAccount(MemoryOfPickle(int64(len(text)))))
 	if err != nil {
 		return nil, fmt.Errorf("data.pkl: %w", err)
 	}

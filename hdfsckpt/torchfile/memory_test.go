@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/torchfile"
 	"holdfast/test/bound"
 )
@@ -42,7 +43,8 @@ func TestAPickleCannotClaimMemory(t *testing.T) {
 	}
 }
 
-// TestMetadataCannotClaimMemory reads a .metadata whose chunks share a long name.
+// TestMetadataCannotClaimMemory reads a .metadata whose chunks share a long name, and others of
+// many small values. Nothing is known of them: they are not damaged.
 func TestMetadataCannotClaimMemory(t *testing.T) {
 	// object leaves an object of a class on the stack, whose state is a dictionary.
 	object := func(class string, items ...string) string {
@@ -59,8 +61,20 @@ func TestMetadataCannotClaimMemory(t *testing.T) {
 	}
 	b := []byte("\x80\x02" + name + "q\x000" + info + "q\x010" +
 		object("Metadata", text("state_dict_metadata"), "}", text("storage_data"), stored+"u") + ".")
-	defer bound.Memory(t, len(b), 500)()
-	if _, err := torchfile.ParseMetadata(b); !torchfile.IsMetadataDamaged(err) || !strings.Contains(err.Error(), "name") {
-		t.Errorf("it is read: %v", err)
+	for what, x := range map[string]struct {
+		b    []byte
+		want string
+	}{
+		"a long name":       {b, "a name of 100000 bytes"},
+		"empty tuples":      {[]byte("\x80\x02" + strings.Repeat(")", 500_000) + "."), "bytes of memory"},
+		"empty lists":       {[]byte("\x80\x02" + strings.Repeat("]", 500_000) + "."), "bytes of memory"},
+		"a value, memoized": {[]byte("\x80\x02N" + strings.Repeat("\x94", 500_000) + "."), "bytes of memory"},
+		"too large":         {make([]byte, torchfile.MostMetadata+1), "up to"},
+	} {
+		end := bound.Memory(t, min(len(x.b), 1<<20), 500)
+		if _, err := torchfile.ParseMetadata(x.b); !limit.IsExceeded(err) || torchfile.IsMetadataDamaged(err) || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+		end()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/tensor"
 )
 
@@ -49,7 +50,7 @@ func newFinder(pickle int) *finder { return &finder{left: maxCost + maxCostInEac
 func (f *finder) find(name string, v any, depth int) error {
 	f.left -= visit + len(name)
 	if f.left < 0 || depth > maxNesting || len(name) > maxName {
-		return fmt.Errorf("%w: what it describes is endless", errPickle)
+		return limit.Exceeded("the pickle describes more than what is looked at: values in %d others, or names of more than %d bytes, or much more than it has bytes", maxNesting, maxName)
 	}
 	below := func(key string) string {
 		if name == "" {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"holdfast/hdfsckpt/limit"
 )
 
 // Unpickled values are nil, bool, int64, float64, string, []byte, and the following.
@@ -31,20 +33,30 @@ type (
 type mark struct{}
 
 // unpickler executes a pickle's program, except for calls. The memory that it allocates is
-// bounded by the program's length: an operation pushes at most one value, and strings share
-// the program's bytes.
+// bounded: an operation pushes at most one value, and what values take is counted.
 type unpickler struct {
-	b     []byte
-	at    int
-	stack []any
-	memo  map[uint64]any
+	b       []byte
+	at      int
+	stack   []any
+	memo    map[uint64]any
+	account *limit.Account
 }
+
+// What values take in memory, in bytes.
+const (
+	valueSize      = 16 // on the stack, or in a collection
+	sliceSize      = 24
+	collectionSize = 32
+	objectSize     = 112
+	memoSize       = 40
+)
 
 var errPickle = errors.New("the pickle is not readable")
 
-// unpickle reads one pickle of protocol 2 to 5, and returns its value and length.
-func unpickle(b []byte) (any, int, error) {
-	u := &unpickler{b: b, memo: map[uint64]any{}}
+// unpickle reads one pickle of protocol 2 to 5, and returns its value and length. What the value
+// takes is counted in account.
+func unpickle(b []byte, account *limit.Account) (any, int, error) {
+	u := &unpickler{b: b, memo: map[uint64]any{}, account: account}
 	for {
 		op, err := u.take(1)
 		if err != nil {
@@ -101,7 +113,34 @@ func (u *unpickler) line() (string, error) {
 
 func (u *unpickler) push(v any) error {
 	u.stack = append(u.stack, v)
-	return nil
+	return u.account.Spend(valueSize)
+}
+
+// pushNew pushes a value that the pickle makes.
+func (u *unpickler) pushNew(v any) error {
+	if err := u.account.Spend(memoryOf(v)); err != nil {
+		return err
+	}
+	return u.push(v)
+}
+
+// memoryOf is what a value takes, without its place in another and without what is in it.
+func memoryOf(v any) int64 {
+	switch v := v.(type) {
+	case string:
+		return collectionSize/2 + int64(len(v))
+	case global:
+		return collectionSize + int64(len(v.module)+len(v.name))
+	case tuple:
+		return sliceSize + valueSize*int64(len(v))
+	case *list, *dict:
+		return collectionSize
+	case *object:
+		return objectSize
+	case []byte, persistent, bigInt:
+		return collectionSize / 2
+	}
+	return 8
 }
 
 func (u *unpickler) pop() (any, error) {
@@ -181,7 +220,7 @@ func (u *unpickler) step(op byte) error {
 	if err != nil {
 		return err
 	}
-	return u.push(v)
+	return u.pushNew(v)
 }
 
 func (u *unpickler) scalar(op byte) (any, error) {
@@ -270,7 +309,10 @@ func (u *unpickler) remember(op byte) error {
 		return u.push(v)
 	}
 	v, err := u.top()
-	u.memo[key] = v
+	if err == nil {
+		u.memo[key] = v
+		err = u.account.Spend(memoSize)
+	}
 	return err
 }
 
@@ -286,13 +328,13 @@ func (u *unpickler) call(op byte) error {
 		if err != nil {
 			return err
 		}
-		return u.push(global{module, name})
+		return u.pushNew(global{module, name})
 	case 'Q': // BINPERSID
 		id, err := u.pop()
 		if err != nil {
 			return err
 		}
-		return u.push(persistent{id})
+		return u.pushNew(persistent{id})
 	case 0x92: // NEWOBJ_EX: keywords are of no interest
 		if _, err := u.pop(); err != nil {
 			return err
@@ -309,30 +351,30 @@ func (u *unpickler) call(op byte) error {
 		if !ok1 || !ok2 {
 			return fmt.Errorf("%w: the name of a class is no text", errPickle)
 		}
-		return u.push(global{module, name})
+		return u.pushNew(global{module, name})
 	case 'b': // BUILD
 		if o, ok := pair[0].(*object); ok {
 			o.state = pair[1]
 		}
 		return u.push(pair[0])
 	}
-	return u.push(&object{of: pair[0], args: pair[1]})
+	return u.pushNew(&object{of: pair[0], args: pair[1]})
 }
 
 func (u *unpickler) collect(op byte) error {
 	switch op {
 	case ')':
-		return u.push(tuple{})
+		return u.pushNew(tuple{})
 	case ']', 0x8f:
-		return u.push(&list{})
+		return u.pushNew(&list{})
 	case '}':
-		return u.push(&dict{})
+		return u.pushNew(&dict{})
 	case 0x85, 0x86, 0x87:
 		t, err := u.popN(int(op - 0x84))
 		if err != nil {
 			return err
 		}
-		return u.push(t)
+		return u.pushNew(t)
 	case 'a', 's':
 		t, err := u.popN(1 + map[byte]int{'s': 1}[op])
 		if err != nil {
@@ -346,11 +388,11 @@ func (u *unpickler) collect(op byte) error {
 	}
 	switch op {
 	case 't':
-		return u.push(t)
+		return u.pushNew(t)
 	case 'l', 0x91: // LIST, FROZENSET
-		return u.push(&list{t})
+		return u.pushNew(&list{t})
 	case 'd':
-		if err := u.push(&dict{}); err != nil {
+		if err := u.pushNew(&dict{}); err != nil {
 			return err
 		}
 	}
@@ -360,6 +402,9 @@ func (u *unpickler) collect(op byte) error {
 // add adds values to the collection or object on the top of the stack.
 func (u *unpickler) add(op byte, t tuple) error {
 	v, err := u.top()
+	if err == nil {
+		err = u.account.Spend(valueSize * int64(len(t)))
+	}
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
 // Package look reads what formats need to see of a checkpoint's files to judge it: in bounded
-// memory, and with errors that show whether a file could not be read or is damaged. Its
-// functions may be called by many goroutines.
+// memory, and with errors that show whether a file could not be read, is damaged, or was not
+// looked into because that would exceed a bound. Its functions may be called by many goroutines.
 package look
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,35 +14,134 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 )
 
-// What is read of checkpoints to look at them is bounded, however many are looked at,
-// and whatever their files say.
-const (
-	// budget bounds the memory, in bytes, for all indexes and similar files that this
-	// process reads at the same time; each takes about cost times its size.
-	budget = 64 << 20
-	cost   = 8
-)
+// Memory says how many bytes of memory a parser may take for a file of size bytes. It may read
+// what says how long the part is that is parsed.
+type Memory func(r io.ReaderAt, size int64) (int64, error)
 
-var looking = semaphore.NewWeighted(budget)
-
-// Budgeted does what takes memory for a file of size bytes when there is room for it.
-// One that takes more than the budget is looked at alone.
-func Budgeted(ctx context.Context, size int64, do func() error) error {
-	n := min(max(size, 1), budget/cost) * cost
-	if err := looking.Acquire(ctx, n); err != nil {
+// File has parse read a file when the process has the memory for that (limit.Take). An error of
+// the store is returned as it is, one that limit.IsExceeded finds names the file and its size
+// and is noted (Noting), and any other is Damaged.
+func File(ctx context.Context, s store.Store, name string, memory Memory, parse func(r io.ReaderAt, size int64) error) error {
+	r, err := s.Open(ctx, name)
+	if err != nil {
 		return err
 	}
-	defer looking.Release(n)
-	return do()
+	defer r.Close()
+	return Opened(ctx, r, name, memory, parse)
 }
 
-// Damaged marks err as that of a file that was read and is not what it should be.
-func Damaged(err error) error { return damagedError{err} }
+// Opened is File of a file that is open.
+func Opened(ctx context.Context, r store.Reader, name string, memory Memory, parse func(r io.ReaderAt, size int64) error) error {
+	w := Watch(r)
+	bytes, err := memory(w, r.Size())
+	if err == nil {
+		release, taken := limit.Take(ctx, bytes)
+		switch {
+		case taken == nil:
+			err = parse(w, r.Size())
+			release()
+		case limit.IsExceeded(taken):
+			err = taken
+		default:
+			return taken
+		}
+	}
+	switch {
+	case w.Failed() != nil:
+		return w.Failed()
+	case limit.IsExceeded(err):
+		return exceeded(ctx, name, r.Size(), err)
+	case err != nil:
+		return Damaged(err)
+	}
+	return nil
+}
+
+// Taking calls do, which takes so many bytes of memory to read a file of that name and size, and
+// what this names. What exceeds a bound is as File says; other errors are returned as they are.
+func Taking(ctx context.Context, name string, size, bytes int64, do func() error) error {
+	release, err := limit.Take(ctx, bytes)
+	if err == nil {
+		err = do()
+		release()
+	}
+	if limit.IsExceeded(err) {
+		return exceeded(ctx, name, size, err)
+	}
+	return err
+}
+
+// JSON has a file of at most mostJSON bytes decoded as File does.
+func JSON(ctx context.Context, s store.Store, name string, into any) error {
+	memory := func(_ io.ReaderAt, size int64) (int64, error) {
+		if size > mostJSON {
+			return 0, limit.Exceeded("files of JSON are read up to %d bytes", mostJSON)
+		}
+		return memoryOfJSON * size, nil
+	}
+	return File(ctx, s, name, memory, func(r io.ReaderAt, size int64) error {
+		text := make([]byte, size)
+		if n, err := r.ReadAt(text, 0); n < len(text) {
+			return fmt.Errorf("it ends at byte %d: %w", n, err)
+		}
+		return json.Unmarshal(text, into)
+	})
+}
+
+const (
+	mostJSON = 64 << 20
+	// memoryOfJSON is how many bytes of memory each of a file may take: a short key and a value
+	// take a hundred.
+	memoryOfJSON = 16
+)
+
+// exceeded notes that a file was not looked into.
+func exceeded(ctx context.Context, name string, size int64, why error) error {
+	err := fmt.Errorf("%s, of %d bytes, is not looked into: %w", name, size, why)
+	if n, ok := ctx.Value(noteKey{}).(*Note); ok {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.err == nil {
+			n.err = err
+		}
+	}
+	return err
+}
+
+// Note has what was not looked into because it exceeds a bound.
+type Note struct {
+	mu  sync.Mutex
+	err error
+}
+
+type noteKey struct{}
+
+// Noting returns a context with which a Note is kept of what exceeds a bound: whatever the
+// caller makes of it, of such a checkpoint it is not known whether it is complete.
+func Noting(ctx context.Context) (context.Context, *Note) {
+	n := &Note{}
+	return context.WithValue(ctx, noteKey{}, n), n
+}
+
+// Exceeded returns the first that exceeded a bound; nil if nothing did.
+func (n *Note) Exceeded() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.err
+}
+
+// Damaged marks err as that of a file that was read and is not what it should be. What exceeds a
+// bound was not read, and is returned as it is.
+func Damaged(err error) error {
+	if limit.IsExceeded(err) {
+		return err
+	}
+	return damagedError{err}
+}
 
 type damagedError struct{ error }
 

@@ -12,6 +12,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -49,10 +50,17 @@ func Claim(d *format.Dir, named func(base string) bool, check func(context.Conte
 	return claims
 }
 
-// CutOff marks what is wrong with a file as that it is not all there.
-func CutOff(err error) error { return cutOffError{err} }
+// CutOff marks what is wrong with a file as that it is not all there. What exceeds a bound was not
+// read, and is returned as it is.
+func CutOff(err error) error {
+	if limit.IsExceeded(err) {
+		return err
+	}
+	return CutOffError{err}
+}
 
-type cutOffError struct{ error }
+// CutOffError is what CutOff returns.
+type CutOffError struct{ error }
 
 // Foreign marks what is wrong with a file as that it does not begin as the format's do.
 func Foreign(err error) error { return foreignError{err} }
@@ -62,8 +70,17 @@ type foreignError struct{ error }
 // Check completes a checkpoint that is one file by what judge says of the file: a
 // CutOff, a Foreign or another one. Where the name shows the format only if the
 // file begins so (sure is not set), there is no checkpoint in a foreign, empty or
-// unreadable file.
+// unreadable file. judge looks at the ends of the file, or a bit of it at a time.
 func Check(ctx context.Context, s store.Store, f format.File, c format.Checkpoint, sure bool, judge func(io.ReaderAt, int64) error) (*format.Checkpoint, error) {
+	few := func(io.ReaderAt, int64) (int64, error) { return usualMemory, nil }
+	return CheckWithin(ctx, s, f, c, sure, few, judge)
+}
+
+// usualMemory is what judging a file by its ends takes, in bytes.
+const usualMemory = 256 << 10
+
+// CheckWithin is Check of a file that takes memory to be judged, as for look.File.
+func CheckWithin(ctx context.Context, s store.Store, f format.File, c format.Checkpoint, sure bool, memory look.Memory, judge func(io.ReaderAt, int64) error) (*format.Checkpoint, error) {
 	c.Name, c.Files, c.Shards, c.State = f.Name, []format.File{f}, 1, format.Complete
 	r, err := s.Open(ctx, f.Name)
 	switch {
@@ -77,12 +94,11 @@ func Check(ctx context.Context, s store.Store, f format.File, c format.Checkpoin
 		return nil, err
 	}
 	defer r.Close()
-	w := look.Watch(r)
-	wrong := judge(w, r.Size())
-	if w.Failed() != nil {
-		return nil, w.Failed()
+	wrong := look.Opened(ctx, r, f.Name, memory, judge)
+	if wrong != nil && !look.IsDamaged(wrong) {
+		return &c, wrong
 	}
-	var cut cutOffError
+	var cut CutOffError
 	var foreign foreignError
 	switch {
 	case !sure && (r.Size() == 0 || errors.As(wrong, &foreign)):

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"many writers", (*suite).writers},
 		{"temporaries", (*suite).temporaries},
 		{"a directory that a killed writer left", (*suite).abandoned},
+		{"removed with all that is in it", (*suite).removeAll},
 		{"helpers", (*suite).helpers},
 		{"space", (*suite).space},
 		{"context", (*suite).cancelled},
@@ -632,6 +633,24 @@ func (s *suite) abandoned() {
 	if err := store.RemoveDir(s.ctx, s.s, "d"); !errors.Is(err, syscall.ENOENT) {
 		s.Errorf("removing what is not there: %v", err)
 	}
+}
+
+func (s *suite) removeAll() {
+	s.must(store.MkdirAll(s.ctx, s.s, "d/empty", 0o755))
+	s.write("d/seen", "x")
+	s.must(s.s.Mkdir(s.ctx, "d/below", 0o755))
+	w, err := s.s.Create(s.ctx, "d/below/x", 0o644)
+	s.must(err)
+	_, err = w.Write([]byte("x"))
+	s.must(err)
+	s.must(store.RemoveAll(s.ctx, s.s, "d"))
+	if err := w.Close(); err == nil {
+		s.Errorf("a writer in a directory that was removed gets no error")
+	}
+	if got := s.list("."); got != "" {
+		s.Errorf("left: %q", got)
+	}
+	s.must(store.RemoveAll(s.ctx, s.s, "d"))
 }
 
 func (s *suite) helpers() {

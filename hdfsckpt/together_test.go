@@ -1,0 +1,91 @@
+package hdfsckpt_test
+
+import (
+	"strings"
+	"testing"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
+)
+
+// TestAFileAmongOthersBelongsToItsDirectory: of whatever format a file is, in a directory named
+// after a step it is a checkpoint of its own only if it lies there alone.
+func TestAFileAmongOthersBelongsToItsDirectory(t *testing.T) {
+	models := map[string][]byte{
+		"model.pt": torchFixture(t, "alone.pt"), "model.pth.tar": torchFixture(t, "alone.pt"), "pytorch_model.bin": torchFixture(t, "alone.pt"),
+		"best.ckpt": torchFixture(t, "alone.pt"), "model.safetensors": safetensors(10),
+		"model.keras": kerasFixture(t, "model.keras"), "model.weights.h5": kerasFixture(t, "model.weights.h5"), "model.h5": kerasFixture(t, "model.h5"),
+		"booster.ubj": recorded(t, "xgboost/model.ubj"), "model.json": recorded(t, "xgboost/model.json"),
+		"model.txt": recorded(t, "lightgbm/model.txt"), "booster.lgb": recorded(t, "lightgbm/model.txt"),
+		"net.params": recorded(t, "mxnet/list.params"),
+	}
+	for model, content := range models {
+		t.Run(model, func(t *testing.T) {
+			s := openLocal(t, t.TempDir())
+			defer s.Close()
+			put(t, s, "alone/40/"+model, content)
+			alone := list(t, s)
+			if got := states(alone); got != "alone/40/"+model+" complete" || alone[0].Step != 40 {
+				t.Fatalf("alone it is %s", got)
+			}
+			for _, dir := range []string{"checkpoint-10", "step_20", "30"} {
+				put(t, s, "run/"+dir+"/"+model, content)
+				put(t, s, "run/"+dir+"/optimizer.npz", []byte("x"))
+			}
+			for _, rule := range []format.Rule{{}, {Format: alone[0].Kind}} {
+				must(t, format.SetRule(t.Context(), s, rule))
+				found := list(t, s)
+				got := strings.ReplaceAll(states(found), "; alone/40/"+model+" complete", "")
+				if got != "run/checkpoint-10 unchecked; run/step_20 unchecked; run/30 unchecked" || found[0].Kind != formats.Directory || len(found[0].Files) != 2 {
+					t.Errorf("by the rule %+v found are %s", rule, got)
+				}
+				if plan := hdfsckpt.PlanPrune(found, 1, 0); len(plan.Remove) > 0 {
+					t.Errorf("by the rule %+v a prune removes %s", rule, states(plan.Remove))
+				}
+			}
+		})
+	}
+}
+
+// TestOthersFilesInStepDirectories: files that only have such names make no checkpoint of a
+// directory.
+func TestOthersFilesInStepDirectories(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	for _, name := range []string{"model_config.json", "shard_0.json", "model_card.txt", "data_1.txt", "images.h5", "x.model"} {
+		put(t, s, "trial/3/"+name, []byte("{}"))
+	}
+	put(t, s, "trial/3/deeper/model-5.pt", torchFixture(t, "alone.pt"))
+	if got := states(list(t, s)); got != "trial/3/deeper/model-5.pt complete" {
+		t.Errorf("found are %s", got)
+	}
+}
+
+// TestMarkedBesideUnmarked: where a program writes COMMITTED last, a directory step-N without it is
+// torn, however whole the files in it are.
+func TestMarkedBesideUnmarked(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	whole := torchFixture(t, "alone.pt")
+	put(t, s, "run/step-10/model.pt", whole)
+	put(t, s, "run/step-10/COMMITTED", nil)
+	put(t, s, "run/step-20/model.pt", whole)
+	put(t, s, "run/step-30/model.pt", whole)
+	put(t, s, "run/step-30/optimizer.pt", whole)
+	put(t, s, "run/step-40/model.safetensors", safetensors(10))
+	put(t, s, "other/step-50/model.pt", whole)
+	const why = "torn (its directory has no file COMMITTED, as those beside it have: the save did not get that far)"
+	want := "run/step-10 plain 1 complete\nrun/step-20/model.pt torch 1 " + why + "\nrun/step-30 directory 2 " + why +
+		"\nrun/step-40/model.safetensors safetensors 1 " + why + "\nother/step-50/model.pt torch 1 complete\n"
+	if got := describe(list(t, s)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	report, err := hdfsckpt.Repair(t.Context(), s, 0)
+	if err != nil || len(report.Aside) != 3 {
+		t.Errorf("moved aside: %s, %v", report, err)
+	}
+	if left, err := s.List(t.Context(), "run"); err != nil || len(left) != 1 {
+		t.Errorf("a program that goes on from the highest number finds %v, %v", left, err)
+	}
+}
