@@ -80,10 +80,10 @@ func runTasks(t *testing.T, interpreter func(context.Context) (string, error), j
 	return outs
 }
 
-// TestXGBoostInitializesByItself: a script of XGBoost needs no arguments to find its job,
+// TestLongXGBoostInitializesByItself: a script of XGBoost needs no arguments to find its job,
 // or takes them from the environment; the ranks are in order, and a rank may begin before
 // the first one, and end after it.
-func TestXGBoostInitializesByItself(t *testing.T) {
+func TestLongXGBoostInitializesByItself(t *testing.T) {
 	job := spec("xgboost", "boss", 1, "worker", 5)
 	job.Roles[1].Processes = 2
 	for i, out := range boosting(t, job, `

@@ -141,6 +141,12 @@ func Words(spec *proto.JobSpec, role string) []string {
 	return spec.Command
 }
 
+// Observes reports whether the tasks of a role only look on: the job's result does not depend on
+// them.
+func Observes(spec *proto.JobSpec, role string) bool {
+	return findRole(spec, role).GetCompletion() == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+}
+
 func findRole(spec *proto.JobSpec, name string) *proto.RoleSpec {
 	for _, r := range spec.Roles {
 		if r.Name == name {
@@ -218,6 +224,7 @@ func ownEnv(spec *proto.JobSpec, a Attempt) map[string]string {
 		"HOLDFAST_ATTEMPT":    strconv.Itoa(a.Number),
 		"HOLDFAST_GENERATION": strconv.Itoa(a.Generation),
 		"HOLDFAST_LOCAL_RANK": strconv.Itoa(a.Local),
+		"HOLDFAST_WORLD_MAX":  strconv.Itoa(frameworkOf(spec).mostProcesses(spec)),
 	}
 	if a.WorldChanged {
 		env["HOLDFAST_WORLD_CHANGED"] = "1"

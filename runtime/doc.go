@@ -39,6 +39,7 @@
 //	HOLDFAST_JOB            the job
 //	HOLDFAST_ATTEMPT        how often the task was started before
 //	HOLDFAST_GENERATION     how often all tasks were started again together
+//	HOLDFAST_WORLD_MAX      how many processes there are where no task is absent
 //	HOLDFAST_MODEL_KEPT     1: what the services hold has outlived the loss of the
 //	                        attempt before, and is of one piece; else it is not set
 //

@@ -33,8 +33,8 @@ func TestRanksAreDense(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", framework, name, env[name], value)
 			}
 		}
-		if got := strings.Join(argv[1:], " "); got != "worker-1:1,worker-3:3 1/2" || env["HOLDFAST_WORLD_CHANGED"] != "1" {
-			t.Errorf("%s: the command has %q, and HOLDFAST_WORLD_CHANGED is %q", framework, got, env["HOLDFAST_WORLD_CHANGED"])
+		if got := strings.Join(argv[1:], " "); got != "worker-1:1,worker-3:3 1/2" || env["HOLDFAST_WORLD_CHANGED"] != "1" || env["HOLDFAST_WORLD_MAX"] != "4" {
+			t.Errorf("%s: the command has %q, HOLDFAST_WORLD_CHANGED is %q, and HOLDFAST_WORLD_MAX %q", framework, got, env["HOLDFAST_WORLD_CHANGED"], env["HOLDFAST_WORLD_MAX"])
 		}
 	}
 }

@@ -76,6 +76,7 @@ func TestExplainLines(t *testing.T) {
 		{"a runtime error of one's own", "RuntimeError: mat1 and mat2 shapes cannot be multiplied", false, ""},
 		{"jax", "jaxlib.xla_extension.XlaRuntimeError: UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats)", true, ""},
 		{"a coordinator of JAX whose port is taken, before its SIGSEGV", "E1126 10:40:20.984016   20913 add_port.cc:83] Failed to add port to server: No address added out of total 1 resolved for '[::]:20105'", false, "{port}"},
+		{"a process that ends while Gloo's threads are at work", "step 30\nterminate called without an active exception", false, "destroy_process_group"},
 		{"cuda", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", false, "smaller batch"},
 		{"old save", "NotFoundError (see above for traceback): ./train_logs/model.ckpt-0_temp_0205a1571bdb4f9db000d0caf3139d5a/part-00000-of-00002.index", false, "--checkpoint"},
 		{"a full disk", "ResourceExhaustedError: ./train_logs/model.ckpt-5_temp_0a/part-00000-of-00002.data-00000-of-00001.tempstate12; No space left on device", false, "make room"},

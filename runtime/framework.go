@@ -52,6 +52,8 @@ type Framework struct {
 	SavesTogether func(*proto.JobSpec) bool
 	// Check refuses what the framework would refuse, or wait for, later.
 	Check func(*proto.JobSpec) error
+	// Notes are about what is accepted and may not work.
+	Notes func(*proto.JobSpec) []string
 	// Elastic says that ranks can go on as another number of them, from a checkpoint.
 	Elastic bool
 	// Options are those options of a job that only this framework has.
@@ -153,6 +155,17 @@ func (m Member) World() int {
 	return n
 }
 
+// mostProcesses is Member.World where no task is absent.
+func (f *Framework) mostProcesses(spec *proto.JobSpec) int {
+	n := 0
+	for _, r := range spec.Roles {
+		if !f.observes(r.Name) {
+			n += int(r.Count) * Processes(spec, r.Name)
+		}
+	}
+	return n
+}
+
 // cluster returns the addresses of the members, NAME:PORT, by their roles.
 func (m Member) cluster() map[string][]string {
 	c := map[string][]string{}
@@ -206,8 +219,9 @@ type Peer struct {
 	Host    string
 	Virtual string // the address that Host stands for, as a number
 	Port    int
-	// Processes is how many it is started as.
-	Processes int
+	// Processes is how many it is started as, and Launched how many its command is to start,
+	// where that is a launcher.
+	Processes, Launched int
 }
 
 // FrameworkNames are the values of JobSpec.framework.
@@ -238,6 +252,15 @@ func frameworkOf(spec *proto.JobSpec) *Framework {
 		return f
 	}
 	return &none
+}
+
+// Notes are what the framework of a complete spec has to say of what may not work, for a
+// person.
+func Notes(spec *proto.JobSpec) []string {
+	if f := frameworkOf(spec); f.Notes != nil {
+		return f.Notes(spec)
+	}
+	return nil
 }
 
 // UsualFinish is how long a task of a role may go on after the job has succeeded,
@@ -282,10 +305,9 @@ func FrameworkErrorFile(env map[string]string) (file *ErrorFile, name string) {
 
 // member makes an attempt's view of the job. A port that is not known is 0.
 func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
-	m := Member{Attempt: a, Observer: f.observes(a.Task.Role), Locals: Processes(spec, a.Task.Role), Launched: 1}
-	if r := findRole(spec, a.Task.Role); r != nil {
-		m.Launched = max(1, int(r.Processes))
-	}
+	m := Member{Attempt: a, Observer: f.observes(a.Task.Role), Locals: Processes(spec, a.Task.Role)}
+	launched := func(role string) int { return max(1, int(findRole(spec, role).GetProcesses())) }
+	m.Launched = launched(a.Task.Role)
 	if len(a.MorePorts) > 0 && f.TensorBoard != nil && f.TensorBoard(spec, a.Task) {
 		m.TensorBoardPort = a.MorePorts[0]
 	}
@@ -297,7 +319,7 @@ func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
 		if t == a.Task {
 			m.Node, m.Rank = len(m.Members), rank+a.Local
 		}
-		p := Peer{Task: t, Host: t.Name, Virtual: VirtualAddress(i), Port: a.Ports[t.Name], Processes: Processes(spec, t.Role)}
+		p := Peer{Task: t, Host: t.Name, Virtual: VirtualAddress(i), Port: a.Ports[t.Name], Processes: Processes(spec, t.Role), Launched: launched(t.Role)}
 		m.Members = append(m.Members, p)
 		rank += p.Processes
 	}

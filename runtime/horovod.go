@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	"holdfast/proto"
@@ -79,6 +80,7 @@ func horovodEnv(m Member) map[string]string {
 		"HOROVOD_GLOO_RENDEZVOUS_ADDR": m.address(first.Host),
 		"HOROVOD_GLOO_RENDEZVOUS_PORT": strconv.Itoa(first.Port),
 	}
+	maps.Copy(env, tonyEnv(m))
 	if m.Interface != "" {
 		env["HOROVOD_GLOO_IFACE"] = m.Interface
 		env["NCCL_SOCKET_IFNAME"] = m.Interface

@@ -6,6 +6,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/test/bound"
 )
 
 func TestFrameworksOfCommands(t *testing.T) {
@@ -76,6 +77,7 @@ func TestFrameworksOfScripts(t *testing.T) {
 func FuzzImports(f *testing.F) {
 	f.Add([]byte("import torch, jax\nfrom tensorflow import x"))
 	f.Fuzz(func(t *testing.T, script []byte) {
+		defer bound.Memory(t, len(script), 64)()
 		if name, why := runtime.ImportedFramework(script); (name == "") != (why == "") {
 			t.Errorf("%q, because it %q", name, why)
 		}

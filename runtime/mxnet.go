@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	"holdfast/proto"
@@ -91,5 +92,6 @@ func mxnetEnv(m Member) map[string]string {
 		return nil
 	}
 	env["DMLC_NUM_WORKER"], env["DMLC_NUM_SERVER"] = strconv.Itoa(workers), strconv.Itoa(servers)
+	maps.Copy(env, tonyEnv(m))
 	return env
 }

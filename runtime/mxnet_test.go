@@ -8,9 +8,9 @@ import (
 	"holdfast/test/pyenv"
 )
 
-// TestMXNetFindsItsServers: a script of MXNet runs unedited as worker, server and scheduler,
+// TestLongMXNetFindsItsServers: a script of MXNet runs unedited as worker, server and scheduler,
 // which the job need not name.
-func TestMXNetFindsItsServers(t *testing.T) {
+func TestLongMXNetFindsItsServers(t *testing.T) {
 	out := runTasks(t, pyenv.MXNet, spec("mxnet", "server", 2, "worker", 2), `
 import mxnet as mx
 kv = mx.kv.create("dist_sync")

@@ -13,13 +13,15 @@ import (
 var pytorch = Framework{
 	Name: "pytorch", Title: "PyTorch",
 	Modules:       []string{"torch"},
-	Commands:      []string{"torchrun", "accelerate", "accelerate-launch", "deepspeed"},
-	LaunchModules: []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"},
+	Commands:      torchLaunchers.Commands,
+	LaunchModules: torchLaunchers.LaunchModules,
 	Imports:       []string{"torch", "lightning", "pytorch_lightning", "accelerate", "deepspeed"},
 	Observers:     observers,
 	Rules:         allTogether,
 	Defaults:      python,
-	Env:           torchEnv,
+	Env:           pytorchEnv,
+	Shim:          pytorchShim,
+	Notes:         torchrunNotes,
 	ProcessPerGPU: true, SharedGPUs: true,
 	Elastic:   true,
 	Warm:      "torch",
@@ -33,12 +35,39 @@ var pytorch = Framework{
 			`Watchdog caught collective operation timeout`, `Connect timeout`,
 		},
 	},
-	Advice: []Advice{{`(?i)CUDA out of memory|OutOfMemoryError: (?:CUDA|HIP)`, useLessDeviceMemory}},
+	Advice: []Advice{
+		{`(?i)CUDA out of memory|OutOfMemoryError: (?:CUDA|HIP)`, useLessDeviceMemory},
+		{
+			`(?m)^(?:\[\w+\]: ?)?terminate called without an active exception`,
+			"A thread of native code was still at work when its process ended, as PyTorch's Gloo may be where a program ends without torch.distributed.destroy_process_group(): call it at the program's end.",
+		},
+	},
 }
 
 // allTogether are the rules of a framework whose tasks are ranks of one group.
 func allTogether(*proto.JobSpec, string) (proto.LossRule, proto.CompletionRule) {
 	return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+}
+
+// pytorchEnv returns what the launchers of PyTorch's programs give to the processes that they
+// start, and what they read themselves. INIT_METHOD and WORLD are TonY's
+// (PyTorchRuntime.java in tony-core), which has the first worker for INIT_METHOD.
+func pytorchEnv(m Member) map[string]string {
+	env := torchEnv(m)
+	if env == nil {
+		return nil
+	}
+	maps.Copy(env, deepspeedEnv(m))
+	maps.Copy(env, tonyEnv(m))
+	env["INIT_METHOD"] = "tcp://" + env["MASTER_ADDR"] + ":" + env["MASTER_PORT"]
+	env["WORLD"] = env["WORLD_SIZE"]
+	return env
+}
+
+// pytorchShim returns the settings that python/_holdfast/deepspeed.py and accelerate.py
+// document.
+func pytorchShim(*proto.JobSpec) map[string]string {
+	return map[string]string{"HOLDFAST_DEEPSPEED_CLUSTER": "1", "HOLDFAST_ACCELERATE_CLUSTER": "1"}
 }
 
 // torchEnv returns what torchrun gives to the processes that it starts
@@ -87,37 +116,6 @@ func torchEnv(m Member) map[string]string {
 	}
 	maps.Copy(env, torchrunEnv(m))
 	return env
-}
-
-// torchrunEnv returns the options of torchrun that its command does not give: it
-// reads PET_ and the name of the option (torch/distributed/argparse_util.py,
-// torch/distributed/run.py). Every container is a node.
-//
-// is_host decides who serves the store of the rendezvous c10d. Otherwise torchrun
-// compares the host in --rdzv-endpoint with gethostname, which no task's name equals
-// (_matches_machine_hostname in torch/distributed/elastic/rendezvous/utils.py).
-//
-// TORCH_DISABLE_SHARE_RDZV_TCP_STORE has the processes of each round of c10d meet in a store
-// of their own. Otherwise those that torchrun starts again find addresses of the round before
-// in the store of its agents (next_rendezvous in
-// torch/distributed/elastic/rendezvous/dynamic_rendezvous.py), and wait for ever.
-func torchrunEnv(m Member) map[string]string {
-	local := m.Task.Name
-	if m.Forwarded { // peers come on ports that torchrun chooses
-		local = m.Host
-	}
-	return map[string]string{
-		"PET_NNODES":         strconv.Itoa(len(m.Members)),
-		"PET_NODE_RANK":      strconv.Itoa(m.Node),
-		"PET_NPROC_PER_NODE": strconv.Itoa(m.Launched),
-		"PET_MASTER_ADDR":    m.Members[0].Host,
-		"PET_MASTER_PORT":    strconv.Itoa(m.Members[0].Port),
-		"PET_LOCAL_ADDR":     local,
-		"PET_RDZV_ID":        m.Job,
-		"PET_RDZV_CONF":      "is_host=" + strconv.FormatBool(m.Node == 0),
-
-		"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
-	}
 }
 
 // readTorchError reads the file in which torch.distributed.elastic writes the error

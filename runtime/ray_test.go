@@ -16,6 +16,7 @@ import (
 	"holdfast/container/proctree"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/test/ports"
 	"holdfast/test/pyenv"
 )
 
@@ -153,10 +154,65 @@ func (r *rayTask) until(t *testing.T, text string) {
 	}
 }
 
-// TestRayFindsItsCluster: ray.init needs no arguments. A worker that was lost comes back into
+// TestAWorkerOfRaySeesThatItsHeadIsAnother: also where the next head listens before anybody has
+// looked. A program that does nothing stands for ray start.
+func TestAWorkerOfRaySeesThatItsHeadIsAnother(t *testing.T) {
+	job := spec("ray", "head", 1, "worker", 1)
+	job.Command = []string{"python3", "train.py"}
+	if err := runtime.Complete(job); err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "ray"), []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	// head listens, speaks on each connection, and tells when somebody has come.
+	head := func(at string) (stop func(), came chan struct{}) {
+		l, err := net.Listen("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var conns []net.Conn
+		came, done := make(chan struct{}, 1000), make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				conns = append(conns, c)
+				_, _ = c.Write([]byte("settings"))
+				came <- struct{}{}
+			}
+		}()
+		return func() {
+			l.Close()
+			<-done
+			for _, c := range conns {
+				c.Close()
+			}
+		}, came
+	}
+	port := ports.ForTest(t, 1)[0]
+	at := fmt.Sprintf("127.0.0.1:%d", port)
+	worker := startRay(t, job, "worker-0", map[string]int{"head-0": port, "worker-0": port + 1}, map[string]string{"head-0": "127.0.0.1", "worker-0": "127.0.0.1"})
+	stop, came := head(at)
+	<-came
+	for range 2 {
+		stop()
+		stop, came = head(at) // at once
+		worker.until(t, "is gone; this node joins the next one there")
+		<-came
+	}
+	stop()
+}
+
+// TestLongRayFindsItsCluster: ray.init needs no arguments. A worker that was lost comes back into
 // the cluster, and workers whose head was lost join the next without an end of their own. The
 // job ends as its program does.
-func TestRayFindsItsCluster(t *testing.T) {
+func TestLongRayFindsItsCluster(t *testing.T) {
 	python, err := pyenv.Ray(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -195,26 +251,26 @@ time.sleep(1000)
 	if err := runtime.Complete(job); err != nil {
 		t.Fatal(err)
 	}
-	ports, hosts := map[string]int{}, map[string]string{}
+	portOf, hosts := map[string]int{}, map[string]string{}
 	for i, task := range runtime.Tasks(job) {
 		hosts[task.Name] = fmt.Sprintf("127.0.0.%d", 2+i)
 		// Tasks have ports among those that ray start would keep for its workers.
-		for port := 18101; ports[task.Name] == 0; port++ {
+		for port := 18101; portOf[task.Name] == 0; port++ {
 			if l, err := net.Listen("tcp4", fmt.Sprintf("%s:%d", hosts[task.Name], port)); err == nil {
-				ports[task.Name] = port
+				portOf[task.Name] = port
 				l.Close()
 			} else if port == 19999 {
 				t.Fatal(err)
 			}
 		}
 	}
-	worker := startRay(t, job, "worker-0", ports, hosts)
-	other := startRay(t, job, "worker-1", ports, hosts)
-	head := startRay(t, job, "head-0", ports, hosts)
+	worker := startRay(t, job, "worker-0", portOf, hosts)
+	other := startRay(t, job, "worker-1", portOf, hosts)
+	head := startRay(t, job, "head-0", portOf, hosts)
 	head.until(t, "ran at 127.0.0.")
 	other.end(t)
 	head.until(t, "without a worker")
-	startRay(t, job, "worker-1", ports, hosts)
+	startRay(t, job, "worker-1", portOf, hosts)
 	head.until(t, "with it again")
 
 	for _, pid := range append(proctree.Descendants(head.cmd.Process.Pid), head.cmd.Process.Pid) {
@@ -222,7 +278,7 @@ time.sleep(1000)
 	}
 	_ = head.cmd.Wait()
 	worker.until(t, "joins the next one")
-	head = startRay(t, job, "head-0", ports, hosts)
+	head = startRay(t, job, "head-0", portOf, hosts)
 	head.until(t, "ran at 127.0.0.")
 	_ = syscall.Kill(-head.cmd.Process.Pid, syscall.SIGTERM)
 	if _ = head.cmd.Wait(); head.cmd.ProcessState.ExitCode() != 7 {

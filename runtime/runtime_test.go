@@ -10,6 +10,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/test/bound"
 )
 
 const (
@@ -45,6 +46,9 @@ func TestRules(t *testing.T) {
 		{"pytorch", "node", together, required},
 		{"pytorch", "tensorboard", alone, optional},
 		{"jax", "worker", together, required},
+		{"horovod", "worker", together, required},
+		{"xgboost", "worker", together, required},
+		{"lightgbm", "worker", together, required},
 		{"ray", "head", alone, required},
 		{"ray", "worker", alone, either},
 		{"none", "ps", alone, service},
@@ -285,7 +289,7 @@ func TestOwnVariables(t *testing.T) {
 	_, env := command(t, s, "data-reader-1")
 	want := map[string]string{
 		"HOLDFAST_FRAMEWORK": "none", "HOLDFAST_TASK": "data-reader-1", "HOLDFAST_ROLE": "data-reader", "HOLDFAST_INDEX": "1",
-		"HOLDFAST_HOST": "n7.example", "HOLDFAST_JOB": "job-7", "HOLDFAST_ATTEMPT": "2", "HOLDFAST_GENERATION": "1", "HOLDFAST_LOCAL_RANK": "0",
+		"HOLDFAST_HOST": "n7.example", "HOLDFAST_JOB": "job-7", "HOLDFAST_ATTEMPT": "2", "HOLDFAST_GENERATION": "1", "HOLDFAST_LOCAL_RANK": "0", "HOLDFAST_WORLD_MAX": "3",
 		"HOLDFAST_PORT": "20002", "HOLDFAST_PS_HOSTS": "ps-0:20000", "HOLDFAST_DATA_READER_HOSTS": "data-reader-0:20001,data-reader-1:20002",
 		"COLOUR": "red",
 	}
@@ -384,8 +388,13 @@ func TestRanks(t *testing.T) {
 		}},
 		{"pytorch", "worker-0", map[string]string{
 			"PET_NNODES": "3", "PET_NODE_RANK": "1", "PET_NPROC_PER_NODE": "1", "PET_MASTER_ADDR": "boss-0", "PET_MASTER_PORT": "20001",
-			"PET_LOCAL_ADDR": "worker-0", "PET_RDZV_ID": "job-7", "PET_RDZV_CONF": "is_host=false", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+			"PET_LOCAL_ADDR": "worker-0", "PET_RDZV_ID": "job-7-1", "PET_RDZV_CONF": "is_host=false", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
 		}},
+		{"pytorch", "worker-1", map[string]string{"HOLDFAST_DEEPSPEED_HOSTS": "boss-0:1,worker-0:1,worker-1:1"}},
+		{"pytorch", "worker-1", map[string]string{ // TonY's
+			"JOB_NAME": "worker", "TASK_INDEX": "1", "TASK_NUM": "3", "INIT_METHOD": "tcp://boss-0:20001", "WORLD": "3",
+		}},
+		{"horovod", "worker-1", map[string]string{"JOB_NAME": "worker", "TASK_INDEX": "1", "TASK_NUM": "3"}},
 		{"pytorch", "boss-0", map[string]string{"PET_NODE_RANK": "0", "PET_RDZV_CONF": "is_host=true"}},
 		{"pytorch", "boss-0", map[string]string{"RANK": "0"}},
 		{"pytorch", "tensorboard-0", map[string]string{"RANK": "", "MASTER_ADDR": "", "PET_NNODES": "", "TORCHELASTIC_RUN_ID": ""}},
@@ -415,7 +424,7 @@ func TestTorchrun(t *testing.T) {
 	}
 	a.Forwarded, a.Interface = true, "eth1"
 	_, env, err := runtime.Command(s, a)
-	if err != nil || env["PET_NPROC_PER_NODE"] != "4" || env["PET_LOCAL_ADDR"] != "n7.example" || env["GLOO_SOCKET_IFNAME"] != "eth1" {
+	if err != nil || env["PET_NPROC_PER_NODE"] != "4" || env["HOLDFAST_DEEPSPEED_HOSTS"] != "worker-0:4,worker-1:4" || env["PET_LOCAL_ADDR"] != "n7.example" || env["GLOO_SOCKET_IFNAME"] != "eth1" {
 		t.Errorf("%v, %v", env, err)
 	}
 	s.Env = map[string]string{"GLOO_SOCKET_IFNAME": "ib0"}
@@ -425,9 +434,53 @@ func TestTorchrun(t *testing.T) {
 }
 
 // TestVariablesOfTasks: a warm interpreter serves any task and attempt.
+// TestTorchrunThatRestartsItsProcesses: where it would wait for ever, that is said.
+func TestTorchrunThatRestartsItsProcesses(t *testing.T) {
+	for command, warned := range map[string]bool{
+		"torchrun --max-restarts=3 train.py":                                                 true,
+		"torchrun --max_restarts 3 train.py":                                                 true,
+		"bash -c exec_torchrun_--max-restarts_3_train.py":                                    true,
+		"accelerate launch --max_restarts 3 train.py":                                        true,
+		"torchrun train.py":                                                                  false,
+		"torchrun --max-restarts=0 train.py":                                                 false,
+		"torchrun train.py --max-restarts 3":                                                 false,
+		"torchrun --max-restarts=3 --rdzv-backend=c10d --rdzv-endpoint=h:1 train.py":         false,
+		"python -m torch.distributed.run --max-restarts 3 --rdzv_backend c10d -m train":      false,
+		"python -m torch.distributed.run --max-restarts 3 --rdzv_endpoint worker-0:29400 -m": true,
+		"torchrun --standalone --max-restarts=3 train.py":                                    false,
+		"python train.py --max-restarts 3":                                                   false,
+	} {
+		words := strings.Fields(command)
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "_torchrun_", " torchrun ")
+			if strings.Contains(words[i], " ") {
+				words[i] = strings.ReplaceAll(words[i], "_", " ")
+			}
+		}
+		s := spec("pytorch", "worker", 2)
+		s.Command = words
+		if err := runtime.Complete(s); err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(runtime.Notes(s), "\n")
+		if strings.Contains(notes, "--rdzv-backend=c10d") != warned {
+			t.Errorf("of %q is said %q", words, notes)
+		}
+		s.Env = map[string]string{"PET_RDZV_BACKEND": "c10d"}
+		if notes := runtime.Notes(s); len(notes) > 0 {
+			t.Errorf("of %q with c10d is said %q", words, notes)
+		}
+	}
+	alone := spec("pytorch", "worker", 1)
+	alone.Command = []string{"torchrun", "--max-restarts=3", "train.py"}
+	if err := runtime.Complete(alone); err != nil || len(runtime.Notes(alone)) > 0 {
+		t.Errorf("of a single process is said %q, %v", runtime.Notes(alone), err)
+	}
+}
+
 func TestVariablesOfTasks(t *testing.T) {
 	for name, want := range map[string]bool{
-		"TF_CONFIG": true, "CLUSTER_SPEC": true, "TB_PORT": true, "RANK": true, "PET_RDZV_CONF": true, "TORCHELASTIC_RESTART_COUNT": true, "TORCHELASTIC_ERROR_FILE": true, "JAX_PROCESS_ID": true,
+		"TF_CONFIG": true, "CLUSTER_SPEC": true, "TB_PORT": true, "RANK": true, "INIT_METHOD": true, "PET_RDZV_CONF": true, "TORCHELASTIC_RESTART_COUNT": true, "TORCHELASTIC_ERROR_FILE": true, "JAX_PROCESS_ID": true,
 		"PATH": false, "OMP_NUM_THREADS": false, "PYTHONUNBUFFERED": false,
 	} {
 		if runtime.SaysWhichTask(name) != want {
@@ -458,6 +511,7 @@ func FuzzPlaceholders(f *testing.F) {
 	f.Add("{role}-{index}")
 	f.Add("${role}{{x}_hosts}")
 	f.Fuzz(func(t *testing.T, word string) {
+		defer bound.Memory(t, len(word), 64)()
 		s := spec("none", "worker", 2)
 		s.Command = []string{"train", word}
 		if err := runtime.Complete(s); err != nil {

@@ -42,6 +42,9 @@ import (
 //	                             and its manager tells the node's own name
 //	HOLDFAST_HOROVOD_RENDEZVOUS  0: the rendezvous of Horovod is served by somebody
 //	                             else
+//	HOLDFAST_DEEPSPEED_CLUSTER   0: DeepSpeed's launcher is told nothing of the job
+//	HOLDFAST_ACCELERATE_CLUSTER  0: nor is Accelerate's, and ranks without an
+//	                             accelerator do not meet
 //	HOLDFAST_STACKS              0: SIGQUIT does not make the program write where
 //	                             its threads stand (which needs no framework)
 //	HOLDFAST_TF1                 1: `import tensorflow` gives TensorFlow 2's

@@ -53,23 +53,18 @@ func VirtualAddress(i int) string {
 	return fmt.Sprintf("127.77.%d.%d", i/perOctet, i%perOctet+1)
 }
 
-// LowestPort is the first that a task may be given, and ephemeralPorts is where those
-// begin that Linux gives to outgoing connections, unless it is told otherwise
-// (net.ipv4.ip_local_port_range).
-const (
-	LowestPort     = 10000
-	ephemeralPorts = 32768
-)
+// LowestPort is the first that a task may be given.
+const LowestPort = proto.LowestPort
 
-// PeerPort is the port under which its peers know the i-th task, for the life of the
-// job, wherever it runs and whether it has been there yet: lists of addresses are
-// complete from the start. Where a container has another task or program on it, the
-// task listens on another port, and its peers are led there. It differs between jobs,
-// that these are few.
+// PeerPort is the port under which its peers know the i-th task at first, wherever it
+// runs and whether it has been there yet: lists of addresses are complete from the start.
+// Where a container has another task or program on it, the task listens on another port,
+// and its peers are led there. It differs between jobs, that these are few. Only ranks
+// that go on without one of them that may still run are known under others from then on.
 func PeerPort(job string, i int) int {
 	h := fnv.New32a()
 	h.Write([]byte(job))
-	return LowestPort + int((uint64(h.Sum32())+uint64(i))%(ephemeralPorts-LowestPort))
+	return proto.PortAfter(LowestPort, int((uint64(h.Sum32())+uint64(i))%(proto.EphemeralPorts-LowestPort)))
 }
 
 // hosts is the value of {ROLE_hosts}. One without a port has no address to tell.

@@ -116,8 +116,7 @@ func checkTensorFlow(spec *proto.JobSpec) error {
 // TFConfigClusterResolver reads it, and the same in the variables of TonY
 // (TFRuntime.java, TaskExecutor.java, ApplicationMaster.java in tony-core) and of
 // XLearning (HboxContainer.java). An evaluator is told who it is, and is no member of
-// the cluster. TonY counts the tasks that the job waits for, which parameter servers
-// are not.
+// the cluster.
 func tensorflowEnv(m Member) map[string]string {
 	type task struct {
 		Type  string `json:"type"`
@@ -131,22 +130,9 @@ func tensorflowEnv(m Member) map[string]string {
 	if err != nil {
 		panic(err) // strings and integers
 	}
-	awaited := 0
-	for _, p := range m.Members {
-		if p.Role != "ps" {
-			awaited++
-		}
-	}
-	cluster, index := m.clusterJSON(), strconv.Itoa(m.index())
-	env := map[string]string{
-		"TF_CONFIG": string(b),
-
-		"JOB_NAME":   m.Task.Role,
-		"TASK_INDEX": index,
-		"TASK_NUM":   strconv.Itoa(awaited),
-		"TF_ROLE":    m.Task.Role,
-		"TF_INDEX":   index,
-	}
+	cluster := m.clusterJSON()
+	env := tonyEnv(m)
+	env["TF_CONFIG"], env["TF_ROLE"], env["TF_INDEX"] = string(b), m.Task.Role, strconv.Itoa(m.index())
 	for _, name := range []string{"CLUSTER_SPEC", "TF_CLUSTER_DEF"} {
 		if fits(name, cluster) { // else the job may have a TF_CONFIG of its own
 			env[name] = cluster

@@ -4,7 +4,7 @@ Rank 0 saves ./train_logs/step-N.pt now and then. When a rank is lost all start 
 and go on from the newest: so every rank must see the same ./train_logs.
 
     yarn-submit run --worker 2 --checkpoint ./train_logs=hdfs:///user/alice/accelerate \
-        --files train_accelerate.py -- accelerate launch --cpu train_accelerate.py --steps 200
+        --files train_accelerate.py -- accelerate launch train_accelerate.py --steps 200
 """
 import argparse
 import glob
@@ -35,7 +35,7 @@ def newest():
 
 def main():
     torch.set_num_threads(1)
-    accelerator = Accelerator(cpu=True)
+    accelerator = Accelerator()
     torch.manual_seed(0)
     x = torch.rand(3200, 10)
     model = torch.nn.Sequential(torch.nn.Linear(10, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))

@@ -6,7 +6,7 @@ names: so every rank must see the same ./train_logs.
 
     yarn-submit run --worker 2 \
         --checkpoint ./train_logs=hdfs:///user/alice/deepspeed \
-        --files train_deepspeed.py -- python train_deepspeed.py --steps 200
+        --files train_deepspeed.py -- deepspeed train_deepspeed.py --steps 200
 """
 import argparse
 import os
@@ -20,6 +20,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=200)
 parser.add_argument("--save_steps", type=int, default=20, help="steps between checkpoints")
 parser.add_argument("--step_secs", type=float, default=0.05, help="how long a step takes at least")
+parser.add_argument("--local_rank", type=int, default=0, help="which DeepSpeed's launcher gives")
 FLAGS = parser.parse_args()
 
 LOGS = "./train_logs"

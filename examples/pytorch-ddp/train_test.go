@@ -42,6 +42,7 @@ func submit(t *testing.T, program string, args ...string) string {
 type job struct {
 	t                    *testing.T
 	program, name, store string
+	python, script       string
 }
 
 // start starts a job of PyTorch, whose command begins with a Python that has it.
@@ -52,25 +53,32 @@ func start(t *testing.T, name string, workers int, command ...string) *job {
 		t.Fatal(err)
 	}
 	scratch := t.TempDir()
-	j := &job{t: t, program: filepath.Join(scratch, "yarn-submit"), name: name, store: filepath.Join(scratch, "store")}
+	j := &job{t: t, program: filepath.Join(scratch, "yarn-submit"), store: filepath.Join(scratch, "store"), python: python}
 	if out, err := exec.Command("go", "build", "-o", j.program, "holdfast/cmd/yarn-submit").CombinedOutput(); err != nil {
 		t.Fatalf("building yarn-submit: %v\n%s", err, out)
 	}
 	t.Setenv("HOLDFAST_HOME", filepath.Join(scratch, "home"))
-	script, err := filepath.Abs("train.py")
-	if err != nil {
+	if j.script, err = filepath.Abs("train.py"); err != nil {
 		t.Fatal(err)
 	}
-	submit(t, j.program, append([]string{
+	return j.again(name, workers, command...)
+}
+
+// again starts another job with the same checkpoints.
+func (j *job) again(name string, workers int, command ...string) *job {
+	j.t.Helper()
+	next := *j
+	next.name = name
+	submit(j.t, j.program, append([]string{
 		"run", "--local", "--detach", "--name", name, "--framework", "pytorch", "--worker", strconv.Itoa(workers),
-		"--checkpoint", "./train_logs=" + j.store, "--files", script, "--", python,
+		"--checkpoint", "./train_logs=" + j.store, "--files", j.script, "--", j.python,
 	}, command...)...)
-	t.Cleanup(func() {
-		if !j.status().State.Done() {
-			submit(t, j.program, "kill", name)
+	j.t.Cleanup(func() {
+		if !next.status().State.Done() {
+			submit(j.t, j.program, "kill", name)
 		}
 	})
-	return j
+	return &next
 }
 
 func (j *job) status() *proto.JobStatus {
@@ -148,6 +156,37 @@ func TestAllRanksGoOnTogether(t *testing.T) {
 	j := start(t, "ddp", 3, "train.py", "--steps", "300")
 	s := j.goesOn(3, j.loseOne(40), 300)
 	sealed(t, j.program, s.Id)
+}
+
+// TestRollback: the program takes the highest step that is there, so after a rollback a job begins
+// at the one that was gone back to; and forward again at the one that was the newest before.
+func TestRollback(t *testing.T) {
+	j := start(t, "first", 1, "train.py", "--steps", "60", "--save_steps", "20", "--step_secs", "0")
+	ends := func(j *job, begins int) {
+		t.Helper()
+		s := j.until("the job's end", func(s *proto.JobStatus) bool { return s.State.Done() })
+		text := submit(t, j.program, "logs", j.name, "worker-0")
+		if s.State != proto.JobState_JOB_STATE_SUCCEEDED || !strings.Contains(text, fmt.Sprintf("rank 0 of 1 begins at step %d\n", begins)) {
+			t.Errorf("%s ended as %s (%s), and is to begin at step %d:\n%s", j.name, s.State, s.Why, begins, text)
+		}
+	}
+	ends(j, 0)
+	var plan inspect.Rollback
+	if err := json.Unmarshal([]byte(submit(t, j.program, "ckpt", "rollback", "first", "20", "--yes", "--output", "json")), &plan); err != nil || !plan.Done || len(plan.Moved) != 2 || plan.Bytes == 0 {
+		t.Errorf("the rollback: %+v, %v", plan, err)
+	}
+	if n := newest(t, j.store); n != 20 {
+		t.Errorf("after the rollback the newest is of step %d", n)
+	}
+	ends(j.again("second", 1, "train.py", "--steps", "30", "--save_steps", "20", "--step_secs", "0"), 20)
+	text := submit(t, j.program, "ckpt", "rollback", "second", "60", "--yes")
+	if !strings.Contains(text, "restores  60  sealed  step-60.pt") {
+		t.Errorf("forward again it says\n%s", text)
+	}
+	ends(j.again("third", 1, "train.py", "--steps", "65", "--save_steps", "20", "--step_secs", "0"), 60)
+	if text := submit(t, j.program, "ckpt", "ls", "third"); !strings.Contains(text, "step-40.pt") || !strings.Contains(text, "step-30.pt") || !strings.Contains(text, "sealed") {
+		t.Errorf("at the end there are\n%s", text)
+	}
 }
 
 // TestTorchrun: torchrun finds what it needs by itself, with either rendezvous, and

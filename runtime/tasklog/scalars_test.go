@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"holdfast/runtime/tasklog"
+	"holdfast/test/bound"
 )
 
 func TestScalars(t *testing.T) {
@@ -106,6 +107,7 @@ func FuzzScalars(f *testing.F) {
 	f.Add("loss = 0.3\r'acc': np.float32(5e-1) loss nan")
 	f.Add("loss:-+1e-+.5e")
 	f.Fuzz(func(t *testing.T, line string) {
+		defer bound.Memory(t, len(line), 64)()
 		var s tasklog.Scalars
 		s.In(line)
 		for _, found := range s.Take() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"holdfast/runtime/tasklog"
+	"holdfast/test/bound"
 )
 
 func TestSteps(t *testing.T) {
@@ -202,6 +203,7 @@ func FuzzSteps(f *testing.F) {
 	f.Add("Epoch 1/3\n\r\x1b[1m 1/20\x1b[0m \x1b[32m━\x1b[0m 25s 1s/step - loss: 12.9")
 	f.Add("Epoch 2:  12%|#  | 5/40 [00:01<00:01,  5.0it/s]\nstep 7")
 	f.Fuzz(func(t *testing.T, output string) {
+		defer bound.Memory(t, len(output), 64)()
 		finder := usual()
 		for line := range strings.Lines(output) {
 			for _, find := range []func(string) (int64, bool){finder.InBar, finder.In} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"holdfast/runtime/tfevents"
+	"holdfast/test/bound"
 	"holdfast/test/pyenv"
 )
 
@@ -103,6 +104,7 @@ func FuzzEventFiles(f *testing.F) {
 	}
 	f.Add(recorded, 3)
 	f.Fuzz(func(t *testing.T, text []byte, piece int) {
+		defer bound.Memory(t, len(text), 64)()
 		piece = max(piece, 1)
 		e := &tfevents.Events{}
 		for at := 0; at < len(text); at += piece {

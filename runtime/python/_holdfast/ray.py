@@ -24,6 +24,7 @@ import time
 
 _LOOK_SECS = 0.25  # between two looks at processes and at the head
 _PROBE_SECS = 5  # for the head to answer
+_KEEP_SECS = 5  # for a connection to the head: gRPC's server ends one on which nothing is said, after 120 s
 _END_SECS = 3  # for Ray's processes to end
 _TAIL_LINES = 30
 
@@ -75,37 +76,89 @@ def _head(arguments, command):
 
 
 def _worker(arguments):
-    head = os.environ["RAY_ADDRESS"]
-    arguments = ["--address=" + head] + arguments
+    head = _Head(os.environ["RAY_ADDRESS"])
+    arguments = ["--address=" + head.address] + arguments
     while True:
-        while not _answers(head):
+        while head.gone():
             time.sleep(_LOOK_SECS)
         with _ray(arguments) as ray:
-            while not ray.ended() and not _gone(head):
+            while not ray.ended() and not head.gone():
                 time.sleep(_LOOK_SECS)
-            if ray.ended() and _answers(head):
-                return ray.explain("a process of this node of Ray has ended" if ray.started() else "this node has not joined Ray's head at " + head)
-        print("holdfast: Ray's head at %s is gone; this node joins the next one there" % head, flush=True)
+            if ray.ended() and not head.gone():
+                return ray.explain("a process of this node of Ray has ended" if ray.started() else "this node has not joined Ray's head at " + head.address)
+        print("holdfast: Ray's head at %s is gone; this node joins the next one there" % head.address, flush=True)
+        head.forget()
 
 
-def _gone(head):
-    if _answers(head):
-        return False
-    time.sleep(_LOOK_SECS)
-    return not _answers(head)
+class _Head:
+    """Ray's head. A connection to its server is kept, which ends with it: the next head may
+    listen there a moment later, and a node that goes on as before is ended by that one."""
 
+    def __init__(self, address):
+        self.address = address
+        host, _, port = address.rpartition(":")
+        self._at = host.strip("[]"), int(port)
+        self._kept, self._until = None, 0
 
-def _answers(head):
-    """Whether Ray's head is there. Its server, of gRPC, speaks first. One that is silent is
-    taken to be busy."""
-    host, _, port = head.rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECS) as s:
-            return s.recv(1) != b""
-    except socket.timeout:
+    def gone(self):
+        """Whether the head that was there has ended, or none is there. One that accepts a
+        connection and is silent is taken to be busy."""
+        if self._ended():
+            return True
+        if self._kept is not None and time.monotonic() < self._until:
+            return False
+        for _ in range(2):
+            connection, there = self._connect()
+            if self._ended():
+                if connection is not None:
+                    connection.close()
+                return True
+            if connection is not None:
+                self.forget()
+                connection.setblocking(False)
+                self._kept, self._until = connection, time.monotonic() + _KEEP_SECS
+            if there:
+                return False
+            time.sleep(_LOOK_SECS)
         return True
-    except OSError:
-        return False
+
+    def forget(self):
+        """Has the next head be another one."""
+        if self._kept is not None:
+            self._kept.close()
+        self._kept = None
+
+    def _connect(self):
+        """A connection, if the head's server, of gRPC, speaks on it, and whether one is there."""
+        try:
+            connection = socket.create_connection(self._at, _PROBE_SECS)
+        except socket.timeout:
+            return None, True
+        except OSError:
+            return None, False
+        there = False
+        try:
+            if connection.recv(1) != b"":
+                return connection, True
+        except socket.timeout:
+            there = True
+        except OSError:
+            pass
+        connection.close()
+        return None, there
+
+    def _ended(self):
+        """Whether the connection that is kept has ended."""
+        if self._kept is None:
+            return False
+        try:
+            while self._kept.recv(1 << 16):
+                pass
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
 
 
 @contextlib.contextmanager

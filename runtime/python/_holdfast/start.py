@@ -31,6 +31,8 @@ FRAMEWORKS = {
     "lightgbm": ("HOLDFAST_LIGHTGBM_CLUSTER",),
     "torchft": ("HOLDFAST_TORCHFT_CLUSTER",),
     "horovod": ("HOLDFAST_HOROVOD_RENDEZVOUS",),
+    "deepspeed": ("HOLDFAST_DEEPSPEED_CLUSTER",),
+    "accelerate": ("HOLDFAST_ACCELERATE_CLUSTER",),
 }
 
 

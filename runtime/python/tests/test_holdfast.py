@@ -22,6 +22,14 @@ def run(script, site="", **settings):
     return subprocess.check_output([sys.executable, "-c", script], env=environ, universal_newlines=True).strip()
 
 
+def write(site, modules):
+    """Makes modules, by the names of their files."""
+    for name, text in modules.items():
+        os.makedirs(os.path.dirname(os.path.join(site, name)), exist_ok=True)
+        with open(os.path.join(site, name), "w") as f:
+            f.write(text)
+
+
 class Start(unittest.TestCase):
     LOADED = "import sys; print(*sorted(m for m in sys.modules if m.startswith('_holdfast')))"
 
@@ -110,6 +118,136 @@ class XGBoost(unittest.TestCase):
         self.assertEqual(self.init("", HOLDFAST_XGBOOST_CLUSTER="0"), "")
 
 
+class DeepSpeed(unittest.TestCase):
+    MODULES = {
+        "deepspeed/__init__.py": "",
+        "deepspeed/accelerator/__init__.py": "",
+        "deepspeed/accelerator/cuda_accelerator.py": "class CUDA_Accelerator:\n"
+        "    def set_visible_devices_envs(self, env, ids): env['CUDA_VISIBLE_DEVICES'] = ','.join(map(str, ids))\n",
+        "deepspeed/launcher/__init__.py": "",
+        "deepspeed/launcher/runner.py": "import os, sys\n"
+        "def main():\n"
+        "    for a in sys.argv[1:]:\n"
+        "        name, _, value = a.partition('=')\n"
+        "        print(open(value).read().split('\\n') if name == '--hostfile' else a)\n"
+        "    print(os.environ.get('LOCAL_WORLD_SIZE'))\n"
+        "if __name__ == '__main__': main()\n",
+    }
+    JOB = {
+        "HOLDFAST_DEEPSPEED_CLUSTER": "1", "HOLDFAST_DEEPSPEED_HOSTS": "worker-0:1,worker-1:2", "NODE_RANK": "1",
+        "MASTER_ADDR": "worker-0", "MASTER_PORT": "20000", "LOCAL_WORLD_SIZE": "1",
+    }
+    TOLD = ["--no_ssh", "--node_rank=1", "--master_addr=worker-0", "--master_port=20000", "train.py", "None"]
+
+    def deepspeed(self, launcher, **settings):
+        with tempfile.TemporaryDirectory() as site:
+            write(site, self.MODULES)
+            if not launcher.startswith("-"):
+                write(site, {"bin/" + launcher: "from deepspeed.launcher.runner import main\nmain()\n"})
+                launcher = os.path.join(site, "bin", launcher)
+            environ = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
+            environ.update(dict(self.JOB, **settings), PYTHONPATH=SHIM + os.pathsep + site, PYTHONDONTWRITEBYTECODE="1", TMPDIR=site)
+            return subprocess.check_output([sys.executable] + launcher.split() + ["train.py"], env=environ, universal_newlines=True).split("\n")[:-1]
+
+    def test_the_launcher_of_each_task_starts_its_own(self):
+        hosts = str(["worker-0 slots=1", "worker-1 slots=2", ""])
+        launchers = ["deepspeed", "ds"]
+        if hasattr(sys, "orig_argv"):
+            launchers.append("-m deepspeed.launcher.runner")
+        for launcher in launchers:
+            self.assertEqual(self.deepspeed(launcher), [hosts] + self.TOLD, launcher)
+
+    def test_a_single_task_is_called_as_without_a_hostfile(self):
+        self.assertEqual(self.deepspeed("deepspeed", HOLDFAST_DEEPSPEED_HOSTS="worker-0:4")[0], str(["localhost slots=4", ""]))
+
+    def test_other_programs_are_told_nothing(self):
+        self.assertEqual(self.deepspeed("train"), ["train.py", "1"])
+        self.assertEqual(self.deepspeed("deepspeed", HOLDFAST_DEEPSPEED_CLUSTER="0"), ["train.py", "1"])
+
+    def test_gpus_are_the_tasks(self):
+        script = (
+            "from deepspeed.accelerator.cuda_accelerator import CUDA_Accelerator\n"
+            "env = {}\n"
+            "CUDA_Accelerator().set_visible_devices_envs(env, [0, 2])\n"
+            "print(env['CUDA_VISIBLE_DEVICES'])\n"
+        )
+        with tempfile.TemporaryDirectory() as site:
+            write(site, self.MODULES)
+            self.assertEqual(run(script, site, **dict(self.JOB, CUDA_VISIBLE_DEVICES="5,6,GPU-7")), "5,GPU-7")
+            self.assertEqual(run(script, site, **dict(self.JOB, CUDA_VISIBLE_DEVICES="5,6")), "0,2")
+            self.assertEqual(run(script, site, **dict(self.JOB, CUDA_VISIBLE_DEVICES="")), "0,2")
+
+
+class Accelerate(unittest.TestCase):
+    MODULES = {
+        "torch/__init__.py": "import os\n"
+        "class accelerator:\n"
+        "    def is_available(): return 'GPU' in os.environ\n",
+        "accelerate/__init__.py": "from . import state",
+        "accelerate/state.py": "",
+        "accelerate/commands/__init__.py": "",
+        "accelerate/commands/config/__init__.py": "",
+        "accelerate/commands/config/config_args.py": "import os\ndefault_config_file = os.environ.get('CONFIG', '')",
+        "accelerate/commands/utils.py": "import argparse\nclass CustomArgumentParser(argparse.ArgumentParser): pass",
+    }
+    SCRIPT = (
+        "import os\n"
+        "from accelerate.commands.utils import CustomArgumentParser\n"
+        "p = CustomArgumentParser()\n"
+        "for n in 'num_machines', 'num_processes', 'machine_rank', 'main_process_port': p.add_argument('--' + n, type=int)\n"
+        "for n in 'cpu', 'multi_gpu', 'use_fsdp': p.add_argument('--' + n, action='store_true')\n"
+        "for n in 'main_process_ip', 'config_file': p.add_argument('--' + n)\n"
+        "p.add_argument('training_script')\n"
+        "a = p.parse_args(%r)\n"
+        "print(a.num_machines, a.num_processes, a.machine_rank, a.main_process_ip, a.main_process_port, 'cpu' * a.cpu + 'torchrun' * a.multi_gpu, os.environ.get('ACCELERATE_USE_CPU'))\n"
+    )
+    JOB = {
+        "HOLDFAST_ACCELERATE_CLUSTER": "1", "GROUP_WORLD_SIZE": "2", "NODE_RANK": "1", "MASTER_ADDR": "worker-0",
+        "MASTER_PORT": "20000", "PET_NPROC_PER_NODE": "1", "WORLD_SIZE": "2",
+    }
+
+    def accelerate(self, script, **settings):
+        with tempfile.TemporaryDirectory() as site:
+            write(site, self.MODULES)
+            return run(script, site, **dict(self.JOB, **settings))
+
+    def launch(self, *args, **settings):
+        return self.accelerate(self.SCRIPT % (list(args) + ["train.py"],), **settings)
+
+    def test_the_launcher_knows_the_tasks(self):
+        job = "2 2 1 worker-0 20000 "
+        self.assertEqual(self.launch(GPU="1"), job + " None")
+        self.assertEqual(self.launch(), job + "cpu true")
+        self.assertEqual(self.launch("--cpu", GPU="1"), job + "cpu None")
+        self.assertEqual(self.launch("--main_process_port=1", "--machine_rank=0", GPU="1"), "2 2 0 worker-0 1  None")
+
+    def test_several_processes_without_gpus_are_started_by_torchrun(self):
+        several = "2 6 1 worker-0 20000 "
+        self.assertEqual(self.launch(PET_NPROC_PER_NODE="3"), several + "torchrun true")
+        self.assertEqual(self.launch("--cpu", PET_NPROC_PER_NODE="3"), several + "torchrun true")
+        self.assertEqual(self.launch(PET_NPROC_PER_NODE="3", GPU="1"), several + " None")
+
+    def test_what_is_configured_stays(self):
+        job = "2 2 1 worker-0 20000 "
+        self.assertEqual(self.launch("--config_file=c.yaml"), job + " true")
+        self.assertEqual(self.launch(CONFIG=__file__), job + " true")
+        self.assertEqual(self.launch("--multi_gpu"), job + "torchrun true")
+        self.assertEqual(self.launch("--use_fsdp"), job + " true")
+
+    def test_one_process_and_other_programs_are_left_alone(self):
+        self.assertEqual(self.launch(GROUP_WORLD_SIZE="1", WORLD_SIZE="1"), "None None None None None  None")
+        self.assertEqual(self.launch(HOLDFAST_ACCELERATE_CLUSTER="0"), "None None None None None  None")
+        self.assertEqual(self.accelerate("from accelerate.commands.utils import CustomArgumentParser\nprint(CustomArgumentParser().parse_args([]))"), "Namespace()")
+
+    def test_ranks_without_an_accelerator_are_a_group(self):
+        script = "import accelerate, os; print(os.environ.get('ACCELERATE_USE_CPU'))"
+        self.assertEqual(self.accelerate(script), "true")
+        self.assertEqual(self.accelerate(script, GPU="1"), "None")
+        self.assertEqual(self.accelerate(script, WORLD_SIZE="1"), "None")
+        self.assertEqual(self.accelerate(script, ACCELERATE_USE_CPU="0"), "0")
+        self.assertEqual(self.accelerate(script, HOLDFAST_ACCELERATE_CLUSTER="0"), "None")
+
+
 class TorchFT(unittest.TestCase):
     MODULES = {
         "torch/__init__.py": "",
@@ -128,10 +266,7 @@ class TorchFT(unittest.TestCase):
 
     def torchft(self, **settings):
         with tempfile.TemporaryDirectory() as site:
-            for name, text in self.MODULES.items():
-                os.makedirs(os.path.dirname(os.path.join(site, name)), exist_ok=True)
-                with open(os.path.join(site, name), "w") as f:
-                    f.write(text)
+            write(site, self.MODULES)
             with socket.socket() as s:
                 s.bind(("", 0))
                 port = str(s.getsockname()[1])
