@@ -204,6 +204,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				}
 			case *proto.ToAgent_Prewarm:
 				a.prewarm(working, m.Prewarm)
+			case *proto.ToAgent_ChangePort:
+				a.changePort(int(m.ChangePort.Port))
 			case *proto.ToAgent_Start:
 				a.start(m.Start)
 			case *proto.ToAgent_Stop:
@@ -281,6 +283,24 @@ func (a *agent) route(r *proto.Routes) {
 	default:
 		a.task.late = append(a.task.late, r)
 	}
+}
+
+// changePort has the next attempts of the task listen on another port.
+func (a *agent) changePort(port int) {
+	if !a.ready || a.failure != nil {
+		return
+	}
+	if a.attempt != nil {
+		a.log.Errorf("told to change the port of the task while attempt %d is running", a.attempt.number)
+		return
+	}
+	if err := a.task.changePort(a.cfg, port); err != nil {
+		a.task.log.WithError(err).Error("cannot take another port")
+		a.failure = failure.Message(err)
+		a.sendFailure()
+		return
+	}
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
 }
 
 // prewarm prepares the container in the background for a task that it may be assigned. What

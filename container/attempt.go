@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"holdfast/container/proctree"
 	"holdfast/container/sandbox"
+	"holdfast/container/stage"
 	"holdfast/container/warm"
 	"holdfast/proto"
 	"holdfast/runtime/tasklog"
@@ -32,6 +33,7 @@ type attempt struct {
 	oomBefore int
 	linger    *linger // nil: its processes do not linger
 	events    *tfevents.Events
+	restore   *stage.Restore
 	work      proctree.Work
 	log       *logrus.Entry
 
@@ -57,8 +59,9 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
 	}
 	t.events.Begin()
+	t.restore.Begin()
 	a := &attempt{
-		number: s.Attempt, started: time.Now(), grace: t.stopGrace(), events: &t.events,
+		number: s.Attempt, started: time.Now(), grace: t.stopGrace(), events: &t.events, restore: &t.restore,
 		box: box, standby: t.Standby, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	t.port.Release()
@@ -128,13 +131,17 @@ func (a *attempt) killLeftovers() {
 
 // stop sends SIGTERM to the attempt, and SIGKILL after grace. Without grace, its present
 // processes have got SIGKILL when stop returns. Another call may shorten the grace. With
-// stack, processes that print their stacks on SIGQUIT get that first.
+// stack, processes that print their stacks on SIGQUIT get that first, and the time for it
+// also where there is no grace.
 func (a *attempt) stop(grace time.Duration, stack bool) {
 	a.stopOnce.Do(func() {
 		close(a.stopping)
+		asked := stack && askForStacks(a.box.Processes())
+		a.stacks.Store(asked)
 		switch {
-		case grace > 0 && stack && askForStacks(a.box.Processes()):
-			a.stacks.Store(true)
+		case asked && grace == 0:
+			grace = stackTime
+		case asked:
 			go func() {
 				select {
 				case <-a.done:
@@ -232,7 +239,10 @@ func (a *attempt) wait() *proto.Exited {
 	}
 	n := decisive(exits)
 	e, p := exits[n], a.processes[n]
+	a.lookForProgress()
 	e.Stopped, e.Step, e.Scalars, e.Stack = a.stopped(), a.made().Step, a.takeScalars(), stack
+	a.restore.End()
+	e.Restore = a.restore.Report()
 	if len(exits) > 1 && failed(e) {
 		e.Detail = fmt.Sprintf("process %d of 0 to %d: %s", n, len(exits)-1, e.Detail)
 	}

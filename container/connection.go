@@ -1,7 +1,6 @@
 package container
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"time"
@@ -52,8 +51,7 @@ func (a *agent) arrived(r arrival) {
 		a.log.Infof("connected to the application master at %s again", a.address)
 	}
 	if a.ready {
-		h.Port = a.task.prepared.Port
-		h.PeerPort = cmp.Or(a.task.assign.Port, h.Port)
+		h.Port, h.PeerPort = a.task.prepared.Port, a.task.prepared.PeerPort
 	}
 	lingers := false
 	if a.attempt != nil {

@@ -191,6 +191,8 @@ func (c *connected) send(message any) {
 		m.Message = &proto.ToAgent_Start{Start: v}
 	case *proto.Stop:
 		m.Message = &proto.ToAgent_Stop{Stop: v}
+	case *proto.ChangePort:
+		m.Message = &proto.ToAgent_ChangePort{ChangePort: v}
 	case *proto.Routes:
 		m.Message = &proto.ToAgent_Routes{Routes: v}
 	case *proto.Prewarm:

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"holdfast/container"
 	"holdfast/container/proctree"
 	"holdfast/hdfsckpt/writers"
@@ -98,6 +100,11 @@ func TestCheckpointsAreMounted(t *testing.T) {
 						named = append(named, f.Name)
 						if f.From == "" && (!f.HasCrc32C || f.Size != 4) {
 							t.Errorf("%s was committed with %d bytes, summed: %v", f.Name, f.Size, f.HasCrc32C)
+						}
+						// Its checksum is known by that, whatever its name is by then.
+						var stat unix.Stat_t
+						if err := unix.Stat(filepath.Join(store, "y"), &stat); f.From == "" && (err != nil || f.Inode != stat.Ino) {
+							t.Errorf("%s was committed as the file %d, and is %d (%v)", f.Name, f.Inode, stat.Ino, err)
 						}
 					}
 				case <-time.After(patience):

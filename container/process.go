@@ -23,6 +23,7 @@ type process struct {
 	*sandbox.Process
 	local int // which of the attempt's it is
 	out   *output.Output
+	told  *output.ProgressFile
 
 	errorFormat *runtime.ErrorFile // of the framework; nil if it writes no error file
 	errorFile   string
@@ -52,6 +53,9 @@ func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*p
 		p.errorFile = filepath.Join(cfg.WorkDir, fmt.Sprintf("error-%d-%d.json", s.Attempt, local))
 		given[p.errorFormat.Variable] = p.errorFile
 	}
+	progress := filepath.Join(cfg.WorkDir, fmt.Sprintf("progress-%d-%d", s.Attempt, local))
+	p.told = output.NewProgressFile(progress, tasklog.NewStepFinder(t.assign.Progress))
+	given[output.EnvProgress] = progress
 	if err := a.lingerEnv(given, filepath.Join(cfg.WorkDir, fmt.Sprintf("lingers-%d", s.Attempt))); err != nil {
 		return nil, none, err
 	}
@@ -122,9 +126,15 @@ func decisive(exits []*proto.Exited) int {
 	return first
 }
 
-// made returns the steps that the first process has printed, or the first of the others
-// that prints any, or else those of the scalars in its event files.
+// made returns the steps that the first process has written to its progress file, or the
+// first of the others that writes any there; or else those that one prints; or else those of
+// the scalars in its event files.
 func (a *attempt) made() tasklog.Made {
+	for _, p := range a.processes {
+		if m := p.told.Made(); m.Reports > 0 {
+			return m
+		}
+	}
 	for _, p := range a.processes {
 		if m := p.out.Made(); m.Step != 0 {
 			return m
@@ -136,6 +146,9 @@ func (a *attempt) made() tasklog.Made {
 // totalSteps returns how many steps the first process that says so makes; 0 if none says.
 func (a *attempt) totalSteps() int64 {
 	for _, p := range a.processes {
+		if n := p.told.TotalSteps(); n != 0 {
+			return n
+		}
 		if n := p.out.TotalSteps(); n != 0 {
 			return n
 		}
@@ -153,8 +166,8 @@ func (a *attempt) lastLine() (text string, at time.Time) {
 	return text, at
 }
 
-// takeScalars returns the scalars that the processes have printed, or written to event files,
-// since its last call.
+// takeScalars returns the scalars that the processes have written to their progress files,
+// printed, or written to event files, since its last call.
 func (a *attempt) takeScalars() []*proto.Scalar {
 	var all []tasklog.Scalar
 	add := func(list []tasklog.Scalar) {
@@ -169,6 +182,7 @@ func (a *attempt) takeScalars() []*proto.Scalar {
 		}
 	}
 	for _, p := range a.processes {
+		add(p.told.TakeScalars())
 		add(p.out.TakeScalars())
 	}
 	add(a.events.TakeScalars())

@@ -25,6 +25,36 @@ func several(processes int32) *proto.Assign {
 	})
 }
 
+// TestStepsOfAProgramThatPrintsNothing: each process has a progress file of its own, in each
+// attempt, and the step is that of the first.
+func TestStepsOfAProgramThatPrintsNothing(t *testing.T) {
+	m := newMaster(t)
+	r := m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(several(2))
+	c.prepared()
+	for attempt, first := range []int64{12, 30} {
+		hold := filepath.Join(t.TempDir(), "hold")
+		c.send(&proto.Start{Attempt: int32(attempt), Command: shell(fmt.Sprintf(
+			`test -e "$HOLDFAST_PROGRESS_FILE" && exit 3; echo "{\"step\": $((%d + LOCAL_RANK)), \"total\": 500, \"loss\": 0.5}" > "$HOLDFAST_PROGRESS_FILE"; while ! test -e %s; do sleep 0.05; done`, first, hold))})
+		c.started()
+		eventually(t, "the step and the loss", func() bool {
+			b := <-c.beats
+			return b.Step == first && b.TotalSteps == 500 && b.ReportedSteps == 1 && len(b.Scalars) == 1 && b.Scalars[0].Name == "loss" && b.Scalars[0].Value == 0.5
+		})
+		if err := os.WriteFile(hold, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if e := c.exited(); e.Code != 0 || e.Signal != 0 || e.Step != first {
+			t.Fatalf("exited: %v", e)
+		}
+	}
+	c.send(&proto.Release{Why: "done"})
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestSeveralProcesses: each has a rank and a log of its own, the task has succeeded when all
 // have, and its step is that of the first.
 func TestSeveralProcesses(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"holdfast/container/stage"
 	"holdfast/internal/proc"
 	"holdfast/proto"
 )
@@ -11,11 +12,16 @@ import (
 // reportProgress fills in a heartbeat what an attempt has done, and how much has to wait where
 // its processes are.
 func (a *attempt) reportProgress(h *proto.Heartbeat, processes []int) {
+	a.lookForProgress()
 	made := a.made()
 	h.Step, h.ReportedSteps, h.OtherProgress = made.Step, made.Reports, a.otherProgress()
 	if made.Reports > 0 {
 		h.StepAgeMs = time.Since(made.At).Milliseconds()
 	}
+	if made.Reports >= stage.StepsAfterRestore {
+		a.restore.End()
+	}
+	h.Restore = a.restore.Report()
 	a.work.Of(processes)
 	h.Looks, h.LooksAtWork = a.work.Counts()
 	h.Scalars, h.TotalSteps = a.takeScalars(), a.totalSteps()
@@ -23,6 +29,13 @@ func (a *attempt) reportProgress(h *proto.Heartbeat, processes []int) {
 		h.Line, h.LineAgeMs = text, time.Since(at).Milliseconds()
 	}
 	h.Pressure = pressure()
+}
+
+// lookForProgress reads the progress files of an attempt.
+func (a *attempt) lookForProgress() {
+	for _, p := range a.processes {
+		p.told.Look(time.Now())
+	}
 }
 
 // pressure returns how much processes have to wait here for what they share; nil where the

@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"holdfast/container"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // assignment is a task like any other; change may alter it.
@@ -123,6 +125,12 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 
 // A program that is stopped because it stands still says where.
 func TestStopAsksWhereAPythonProgramStands(t *testing.T) {
+	for name, grace := range map[string]int64{"with time to end": 60000, "with none": 0} {
+		t.Run(name, func(t *testing.T) { testStopAsks(t, grace) })
+	}
+}
+
+func testStopAsks(t *testing.T, grace int64) {
 	m := newMaster(t)
 	m.startAgent("c1", nil)
 	c := m.agent()
@@ -136,9 +144,9 @@ func TestStopAsksWhereAPythonProgramStands(t *testing.T) {
 		b, _ := os.ReadFile(file)
 		return string(b) == "here\n"
 	})
-	c.send(&proto.Stop{GraceMs: 60000, DumpStacks: true})
+	c.send(&proto.Stop{GraceMs: grace, DumpStacks: true})
 	e := c.exited()
-	if !e.Stopped || len(e.Stack) < 2 || !strings.Contains(e.Stack[1], "in waits_for_ever") {
+	if killed := e.Signal == int32(syscall.SIGKILL); !e.Stopped || killed != (grace == 0) || len(e.Stack) < 2 || !strings.Contains(e.Stack[1], "in waits_for_ever") {
 		t.Fatalf("exited: %v", e)
 	}
 }
@@ -210,6 +218,32 @@ func TestTheErrorFileOfTorchElasticTellsTheCause(t *testing.T) {
 	c.started()
 	if e := c.exited(); e.Error != "terminate called: no space" || e.Detail != "killed by SIGABRT" {
 		t.Fatalf("exited: %v", e)
+	}
+}
+
+// A program is told whether it goes on from what the parameter servers hold, unless its user
+// does not want that.
+func TestAProgramIsToldThatTheModelIsKept(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(nil))
+	c.prepared()
+	for i, tt := range []struct {
+		kept bool
+		env  map[string]string
+		want string
+	}{
+		{true, nil, "1"},
+		{true, map[string]string{runtime.EnvKept: "0"}, "0"},
+		{false, nil, "unset"},
+		{false, map[string]string{runtime.EnvKept: "0"}, "0"},
+	} {
+		c.send(&proto.Start{Attempt: int32(i), ConsistentServerState: tt.kept, Env: tt.env, Command: shell(`echo "${` + runtime.EnvKept + `-unset}"; exit 1`)})
+		c.started()
+		if e := c.exited(); !slices.Equal(e.Tail, []string{tt.want}) {
+			t.Errorf("kept %v, and the user says %v: the program sees %q, want %q", tt.kept, tt.env, e.Tail, tt.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -30,11 +31,13 @@ type task struct {
 	peers       *peers.Peers
 	late        []*proto.Routes // that came while it was being prepared
 	port        *peers.Port
-	more        []*peers.Port // besides that
-	gpus        *gpu.Claim    // nil: the task may use all that it sees
+	more        []*peers.Port     // besides that
+	former      []*peers.Rejector // of ports on which it listened before
+	gpus        *gpu.Claim        // nil: the task may use all that it sees
 	lease       *master.Lease
 	checkpoints stage.Checkpoints
 	events      tfevents.Events // that it writes to a checkpoint path
+	restore     stage.Restore   // of its attempt
 	steerer     steerer
 	forwarder   *steer.Forwarder // the steerer, where that is no supervisor
 	names       *peers.Names
@@ -79,6 +82,7 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 		t.note("port %d is taken on this host, or a service's; the task listens on %d and its peers are led there", assign.Port, t.port.Number)
 	}
 	t.prepared.Port = int32(t.port.Number)
+	t.prepared.PeerPort = cmp.Or(assign.Port, t.prepared.Port)
 	for range assign.MorePorts {
 		p, err := peers.HoldPort(0, cfg.Conf)
 		if err != nil {
@@ -87,6 +91,30 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 		t.more = append(t.more, p)
 	}
 	return t.claimGPUs(ctx, cfg)
+}
+
+// changePort reserves another port for the attempts to come, by which peers know the task
+// from now on. What still runs of an attempt of another task, and has not been told, finds
+// nobody at the one before, which stays reserved for as long as the task is here.
+func (t *task) changePort(cfg Config, number int) error {
+	if int(t.prepared.PeerPort) == number { // it has been told twice
+		return nil
+	}
+	if former, err := t.port.Reject(); err != nil {
+		t.log.WithError(err).Warnf("port %d, on which the task listened, cannot be kept from others", t.port.Number)
+	} else {
+		t.former = append(t.former, former)
+	}
+	p, err := peers.HoldPort(number, cfg.Conf)
+	if err != nil {
+		return err
+	}
+	t.log.Infof("the task listens on port %d from now on, and %d is kept from others", p.Number, t.port.Number)
+	t.port = p
+	t.prepared = &proto.Prepared{
+		Port: int32(p.Number), PeerPort: int32(number), Steering: t.prepared.Steering, Mounting: t.prepared.Mounting,
+	}
+	return nil
 }
 
 // claimGPUs claims as many GPUs as the task asks for. One that asks for none sees none, in
@@ -133,8 +161,13 @@ func (t *task) note(format string, args ...any) {
 // placeCheckpoints mounts or links the task's checkpoint paths.
 func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) error {
 	specs := t.assign.Checkpoints
+	onRead := t.restore.Read
+	if runtime.Observes(t.assign.Spec, t.assign.Role) {
+		onRead = nil // an evaluator reads one checkpoint after the other
+	}
 	unmounted, err := t.checkpoints.Place(ctx, t.Stage, box, specs, stage.CheckpointOptions{
-		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.Err, OnCommit: commits.Add, OnEvents: t.events.Write, Alone: t.assign.Spec.GetLocal(), Log: t.log,
+		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.Err, OnEvents: t.events.Write, Alone: t.assign.Spec.GetLocal(), Log: t.log,
+		OnRead: onRead, OnSave: t.restore.End, OnCommit: commits.Add,
 	})
 	if err != nil && unmounted != nil && cfg.Image != "" {
 		return failure.Node(fmt.Errorf("%w. The task runs in the image %s, where /dev/fuse and the capability SYS_ADMIN have to be given to it: by --image-privileged, or by the nodes' Docker (docs/clusters.md, Images)", err, cfg.Image))
@@ -224,6 +257,9 @@ func (t *task) close(ctx context.Context, box *sandbox.Box) {
 	t.port.Release()
 	for _, p := range t.more {
 		p.Release()
+	}
+	for _, p := range t.former {
+		p.Close()
 	}
 	t.gpus.Release()
 	t.Stage.Close(box) // the namespace's end is the mounts' end

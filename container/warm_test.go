@@ -143,7 +143,7 @@ while os.path.exists("hold"):
     time.sleep(0.01)
 `
 
-var changing = regexp.MustCompile(`0x[0-9a-f]+|HOLDFAST_(ATTEMPT|PORT)(', '|=)\d+|ps-1:\d+`)
+var changing = regexp.MustCompile(`0x[0-9a-f]+|HOLDFAST_(ATTEMPT|PORT)(', '|=)\d+|ps-1:\d+|progress-\d+-\d+`)
 
 // A script finds nothing by which it could tell whether it was forked from a
 // warm interpreter, and ends alike.

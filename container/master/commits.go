@@ -24,9 +24,10 @@ type Commits struct {
 }
 
 type commit struct {
-	path string // CheckpointSpec.path
-	file *proto.CommittedFile
-	sent time.Duration // when, since boot
+	path string               // CheckpointSpec.path
+	file *proto.CommittedFile // not changed
+	at   time.Duration        // when it became visible, since boot
+	sent time.Duration        // when, since boot
 }
 
 const (
@@ -46,9 +47,9 @@ func NewCommits() *Commits { return &Commits{Ready: make(chan struct{}, 1)} }
 func (c *Commits) Add(path string, m mount.Commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending = append(c.pending, commit{path: path, file: &proto.CommittedFile{
+	c.pending = append(c.pending, commit{path: path, at: sinceBoot(), file: &proto.CommittedFile{
 		Name: m.Name, From: m.From, Size: m.Size, Crc32C: m.CRC32C, HasCrc32C: m.Summed,
-		Inode: m.ID.Inode, ModifiedUnixNs: m.ID.Modified,
+		Inode: m.ID.Inode, ModifiedUnixNs: m.ID.Modified, WritingMs: m.Writing.Milliseconds(),
 	}})
 	if n := len(c.pending) - commitsLimit; n > 0 {
 		c.pending = c.pending[n:]
@@ -73,13 +74,15 @@ func (c *Commits) Take() []*proto.Committed {
 	var all []*proto.Committed
 	now, size := sinceBoot(), 0
 	for _, f := range c.pending {
-		n := pb.Size(f.file)
+		file := pb.Clone(f.file).(*proto.CommittedFile)
+		file.AgeMs = (now - f.at).Milliseconds()
+		n := pb.Size(file)
 		if len(all) == 0 || all[len(all)-1].Path != f.path || size+n > committedSize {
 			all, size = append(all, &proto.Committed{Path: f.path}), 0
 		}
 		size += n
 		last := all[len(all)-1]
-		last.Files = append(last.Files, f.file)
+		last.Files = append(last.Files, file)
 		f.sent = now
 		c.sent = append(c.sent, f)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"holdfast/proto"
+	"holdfast/test/bound"
 )
 
 // testPeers are ps-0 to ps-10; two of them are somewhere.
@@ -73,6 +74,7 @@ func TestTheNodesOwnName(t *testing.T) {
 func FuzzHostsFile(f *testing.F) {
 	f.Add("127.0.0.1 localhost\n10.0.0.9 ps-1 x\n")
 	f.Fuzz(func(t *testing.T, host string) {
+		defer bound.Memory(t, len(host), 64)()
 		n := &Names{peers: testPeers(t), host: host, node: nodeName{names: []string{"n7"}, address: "10.0.0.7"}}
 		found := map[string]string{}
 		for line := range strings.Lines(n.content(n.addresses())) {

@@ -48,6 +48,8 @@ type CheckpointOptions struct {
 	Writer   string                            // this agent's name in the stores
 	Lease    func() error                      // an error once it may change nothing any longer
 	OnCommit func(path string, c mount.Commit) // path is CheckpointSpec.path
+	OnRead   func(began time.Time)             // mount.Options.OnRead
+	OnSave   func()                            // a file is complete that was written through a mount
 	// OnEvents is mount.Options.OnEvents; name is unique among the task's checkpoint paths.
 	OnEvents func(name string, at int64, b []byte)
 	Alone    bool // no other node can be tried
@@ -136,8 +138,14 @@ func (p *place) mount(ctx context.Context, s *Stage, box *sandbox.Box, o Checkpo
 	p.fs, err = mount.New(p.store, mount.Options{
 		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), SpoolDir: spool,
 		Writer: p.writer, Lease: o.Lease, Inputs: inputs,
-		Log:      o.Log.WithField("checkpoint", p.spec.Path),
-		OnCommit: func(c mount.Commit) { o.OnCommit(p.spec.Path, c) },
+		Log: o.Log.WithField("checkpoint", p.spec.Path),
+		OnCommit: func(c mount.Commit) {
+			if c.Writing > 0 {
+				o.OnSave()
+			}
+			o.OnCommit(p.spec.Path, c)
+		},
+		OnRead:   o.OnRead,
 		OnEvents: func(name string, at int64, b []byte) { o.OnEvents(p.spec.Path+"/"+name, at, b) },
 	})
 	if err != nil {

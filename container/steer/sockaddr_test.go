@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/test/bound"
 )
 
 func raw(family uint16, rest ...byte) []byte {
@@ -40,6 +42,7 @@ func FuzzParseSockaddr(f *testing.F) {
 	f.Add(raw(unix.AF_INET, 0x0f, 0xa0, 127, 77, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0))
 	f.Add(raw(unix.AF_INET6))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 64)()
 		a, ok := parseSockaddr(b)
 		if !ok {
 			return
