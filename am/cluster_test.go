@@ -97,6 +97,11 @@ func (a *agent) run(stream proto.AgentService_ConnectClient) {
 			a.mu.Unlock()
 			a.hosts(m.Assign.Task)
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: m.Assign.Port}}})
+		case *proto.ToAgent_ChangePort:
+			a.mu.Lock()
+			a.assigned.Port = m.ChangePort.Port
+			a.mu.Unlock()
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: m.ChangePort.Port, PeerPort: m.ChangePort.Port}}})
 		case *proto.ToAgent_Prewarm:
 			a.mu.Lock()
 			a.prewarm = m.Prewarm

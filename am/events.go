@@ -18,14 +18,14 @@ func (m *Master) fromAgent(r agents.Received) core.Event {
 		return m.connected(r.Container, e.Hello)
 	case *proto.FromAgent_Prepared:
 		m.cfg.Log.WithField("container", r.Container).Infof("prepared: mounting %s, steering %s, port %d", e.Prepared.Mounting, e.Prepared.Steering, e.Prepared.Port)
-		return core.AgentPrepared{Container: r.Container, Port: int(e.Prepared.Port), Notes: e.Prepared.Notes}
+		return core.AgentPrepared{Container: r.Container, Port: int(e.Prepared.Port), PeerPort: int(e.Prepared.PeerPort), Notes: e.Prepared.Notes}
 	case *proto.FromAgent_AgentFailure:
 		f := e.AgentFailure
 		return core.AgentFailed{Container: r.Container, Detail: f.Detail, NodeSpecific: f.NodeSpecific, Permanent: f.Permanent, DirectoryRemoved: f.DirectoryRemoved}
 	case *proto.FromAgent_Started:
 		return core.TaskStarted{Container: r.Container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
 	case *proto.FromAgent_Exited:
-		m.status.Exited(r.Container, e.Exited.Step, e.Exited.Scalars)
+		m.status.Exited(r.Container, e.Exited)
 		return exited(r.Container, e.Exited)
 	case *proto.FromAgent_NeedsPeers:
 		return core.PeersNeeded{Container: r.Container}

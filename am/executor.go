@@ -99,6 +99,8 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 		task := m.messages.Assign(action, m.agentLease(), heartbeat, m.prewarmer.Plan(action.Task))
 		x.assigned[action.Container] = task
 		send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: task}})
+	case core.ChangePort:
+		send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_ChangePort{ChangePort: &proto.ChangePort{Port: int32(action.Port)}}})
 	case core.Start:
 		x.starting[action.Container] = true
 		send(action.Container, m.messages.Start(action))

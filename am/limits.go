@@ -26,10 +26,16 @@ func (c Config) limits(tasks int) core.Limits {
 	if ms := c.Spec.StopGraceMs; ms != nil {
 		l.Stop = orNone(*ms)
 	}
-	if ms := c.Spec.ElasticWaitMs; ms != nil {
+	switch ms := c.Spec.ElasticWaitMs; {
+	case ms != nil:
 		l.QuorumWait = orNone(*ms)
+	case c.Spec.Spares > 0: // who has lost its container and finds none there is not worth waiting for
+		l.LossWait = -1
 	}
 	l.Grow = milliseconds(c.Spec.ElasticGrowMs)
+	if l.Save == 0 && len(c.Spec.Checkpoints) == 0 {
+		l.Save = -1 // no checkpoint will ever be complete
+	}
 	l.Stall = orNone(c.Spec.RestartStalledMs) // none: a stall is only reported
 	l.StragglerTime = orNone(c.Spec.StragglerTimeMs)
 	l.StragglerFactor, l.StragglerMoves = c.Spec.StragglerFactor, int(c.Spec.StragglerMoves)

@@ -179,6 +179,12 @@ func (m *Master) SetQueue(queue string) {
 	m.status.Update(func(s *proto.JobStatus) { s.Queue = queue })
 }
 
+// SetLogsURL sets the URL of the NodeManager's page with the logs of this application master's
+// container. It may be called from any goroutine.
+func (m *Master) SetLogsURL(url string) {
+	m.status.Update(func(s *proto.JobStatus) { s.AmLogsUrl = url })
+}
+
 // NewTokens sends a credentials file to all agents, whose tokens replace those that they
 // have. It may be called from any goroutine.
 func (m *Master) NewTokens(credentials []byte) {

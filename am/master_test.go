@@ -60,27 +60,37 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 
 // The others are told the address of a task that has no container, too.
 func TestAJobThatStartsWithFewerKnowsAllAddresses(t *testing.T) {
-	j := start(t, func(spec *proto.JobSpec, c *cluster) {
-		spec.Framework = "tensorflow"
-		spec.Roles[1].Count, spec.Roles[1].Min = 3, 2
-		c.scarce = "worker-1"
-	})
-	a, _ := j.started("worker-2")
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	ports, tasks := map[string]int{}, runtime.Tasks(j.spec)
-	for i, place := range a.routes {
-		ports[tasks[i].Name] = place.Port
-		if absent := tasks[i].Name == "worker-1"; absent != (place.Host == "") {
-			t.Errorf("%s is on %q", tasks[i].Name, place.Host)
-		}
-	}
-	argv, env, err := runtime.Command(j.spec, runtime.Attempt{Task: tasks[3], Ports: ports})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if absent := fmt.Sprintf("worker-1:%d", runtime.PeerPort("job_1", 2)); !strings.Contains(env["TF_CONFIG"], absent) || strings.Count(env["TF_CONFIG"], "worker-") != 3 {
-		t.Errorf("%v, %s", argv, env["TF_CONFIG"])
+	for _, framework := range []string{"tensorflow", "none"} {
+		t.Run(framework, func(t *testing.T) {
+			j := start(t, func(spec *proto.JobSpec, c *cluster) {
+				spec.Framework, spec.Command = framework, []string{"train", "{worker_hosts}"}
+				spec.Roles[1].Count, spec.Roles[1].Min = 3, 2
+				c.scarce = "worker-1"
+			})
+			a, _ := j.started("worker-2")
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			ports, tasks := map[string]int{}, runtime.Tasks(j.spec)
+			for i, place := range a.routes {
+				ports[tasks[i].Name] = place.Port
+				if absent := tasks[i].Name == "worker-1"; absent != (place.Host == "") {
+					t.Errorf("%s is on %q", tasks[i].Name, place.Host)
+				}
+			}
+			argv, env, err := runtime.Command(j.spec, runtime.Attempt{Task: tasks[3], Ports: ports})
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := []string{argv[1]}
+			if framework == "tensorflow" {
+				told = append(told, env["TF_CONFIG"])
+			}
+			for _, text := range told {
+				if absent := fmt.Sprintf("worker-1:%d", runtime.PeerPort("job_1", 2)); !strings.Contains(text, absent) || strings.Count(text, "worker-") != 3 {
+					t.Errorf("worker-2 is told of %s", text)
+				}
+			}
+		})
 	}
 }
 

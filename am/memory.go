@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// SaveMemory makes Go's collector run at half the usual heap growth: a master's memory
+// SaveMemory makes Go's collector run at a third of the usual heap growth: a master's memory
 // grows with the number of tasks, and little of it changes.
-func SaveMemory() { debug.SetGCPercent(50) }
+func SaveMemory() { debug.SetGCPercent(33) }
 
 // trimInterval is how often memory that a burst has left behind, such as the start of
 // many tasks, is returned to the operating system. The runtime would take minutes.

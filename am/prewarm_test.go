@@ -1,6 +1,7 @@
 package am_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -110,6 +111,44 @@ func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 	j.events.Put(core.ContainerEnded{Container: ps.container, Cause: core.CauseOwnFault, Exit: 137})
 	<-next.started
 	for _, a := range workers {
+		a.exit(0)
+	}
+	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+// A spare that has prewarmed is there for the next master, with what it has imported: a lost
+// task goes on in it.
+func TestASpareThatHasPrewarmedOutlivesTheMaster(t *testing.T) {
+	j := startAttempt(t, 1, func(s *proto.JobSpec, _ *cluster) { s.Spares = 1 })
+	ps, _ := j.started("ps-0")
+	agents := []*agent{ps}
+	for _, task := range []string{"worker-0", "worker-1"} {
+		a, _ := j.started(task)
+		agents = append(agents, a)
+	}
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: &proto.ImportProfile{SysPath: []string{"/ps"}}}})
+	spare := j.another("spare", nil)
+	if r := spare.prewarmed(j); r.PrewarmPlan.ImportProfile.SysPath[0] != "/ps" {
+		t.Fatalf("it prewarms %v", r)
+	}
+	j.saved("the spare, and what was found out", proto.JournalDir+"/1.json", `"/ps"`, 1)
+	j.saved("the spare, and what was found out", proto.JournalDir+"/1.json", spare.container, 1)
+	j.takeOver(2)
+	for _, a := range append(agents, spare) {
+		j.connect(a)
+	}
+	j.eventually("the spare's agent", func() bool {
+		s, err := j.client.Status(context.Background(), &proto.StatusRequest{})
+		return err == nil && len(s.Spares) == 1 && s.Spares[0].AgentPid != 0
+	})
+	j.lose("ps-0")
+	if moved := spare.task(j); moved.Task != "ps-0" || moved.PrewarmPlan.GetImportProfile().GetSysPath()[0] != "/ps" {
+		t.Errorf("the spare is given %v", moved)
+	}
+	if s := <-spare.started; s.Attempt != 1 {
+		t.Errorf("ps-0 goes on in it as attempt %d", s.Attempt)
+	}
+	for _, a := range agents[1:] {
 		a.exit(0)
 	}
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)

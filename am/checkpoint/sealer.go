@@ -29,6 +29,8 @@ const (
 type Status interface {
 	// SetCompleteStep sets the step of the newest complete checkpoint.
 	SetCompleteStep(step int64)
+	// Saved says how long the save of a checkpoint that is complete now has taken.
+	Saved(took time.Duration)
 	// SetTotalSteps sets how many steps the program makes, as a checkpoint of a time says it.
 	SetTotalSteps(steps int64, of time.Time)
 	// LastRecovery describes the latest recovery of a task, for manifests; "" if there
@@ -49,21 +51,23 @@ type Sealer struct {
 	// The newest complete checkpoint of each directory, and the files of one that may
 	// get more. Both are Run's.
 	newest  map[string]int64
+	told    map[string]int64 // the steps that status was told, which those of newest follow
 	pending map[string]pendingFiles
 }
 
-// report is what an agent of a generation has committed. Without that it has every
-// directory looked into.
+// report is what an agent of a generation has committed, and when it said so. Without that it
+// has every directory looked into.
 type report struct {
 	committed  *proto.Committed
 	generation int
+	at         time.Time
 }
 
 // NewSealer returns a sealer. Run must be called for it to do anything.
 func NewSealer(cfg Config, status Status) *Sealer {
 	return &Sealer{
 		cfg: cfg, status: status, quiet: quietTime, todo: mailbox.New[report](), newer: make(chan Newest, 1),
-		newest: map[string]int64{}, pending: map[string]pendingFiles{},
+		newest: map[string]int64{}, told: map[string]int64{}, pending: map[string]pendingFiles{},
 	}
 }
 
@@ -86,7 +90,7 @@ func (s *Sealer) Newer() <-chan Newest { return s.newer }
 
 // Committed takes in what an agent reports to have committed in a generation.
 func (s *Sealer) Committed(c *proto.Committed, generation int) {
-	s.todo.Put(report{c, generation})
+	s.todo.Put(report{c, generation, time.Now()})
 }
 
 // ScanAll seals what was committed before this master came, too.
@@ -103,11 +107,11 @@ type directory struct {
 	due, changed time.Time
 }
 
-// take takes in a commit.
-func (d *directory) take(c *proto.Committed) {
+// take takes in a commit that was reported at a time.
+func (d *directory) take(c *proto.Committed, at time.Time) {
 	rule := runtime.CheckpointRule(d.spec)
 	for _, f := range c.Files {
-		d.sums.add(f)
+		d.sums.add(f, at)
 		if !formats.MayComplete(rule, f.Name) {
 			continue
 		}
@@ -146,7 +150,7 @@ func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 			}
 			generation = r.generation
 			if d := dirs[r.committed.Path]; d != nil {
-				d.take(r.committed)
+				d.take(r.committed, r.at)
 			}
 		}
 		for _, d := range dirs {
@@ -230,7 +234,10 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 		return again, err
 	}
 	if newest := format.NewestComplete(list); newest != nil && newest.Step > 0 {
-		s.status.SetCompleteStep(newest.Step)
+		if told, known := s.told[uri]; !known || told != newest.Step {
+			s.told[uri] = newest.Step
+			s.status.SetCompleteStep(newest.Step)
+		}
 		if step, known := s.newest[uri]; newest.Planned() != nil && (!known || step != newest.Step) {
 			total, err := newest.Planned().TotalSteps(ctx, store, newest)
 			if err != nil {
@@ -254,6 +261,9 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 		}
 		if _, err := hdfsckpt.Seal(ctx, store, c, manifest.Meta{Job: s.cfg.Job, Generation: int64(generation), After: s.status.LastRecovery()}, known.known); err != nil {
 			return again, err
+		}
+		if took, known := known.saved(c); known {
+			s.status.Saved(took)
 		}
 		s.cfg.Log.Debugf("sealed %s in %s", c.Name, uri)
 	}
@@ -298,7 +308,7 @@ func (s *Sealer) announce(uri string, c *format.Checkpoint) {
 	case <-s.newer: // the loop has not received the one before
 	default:
 	}
-	s.newer <- Newest{FixedWorld: c.Traits().FixedWorld}
+	s.newer <- Newest{FixedWorld: c.FixedWorld}
 }
 
 // unknownBytes returns how many bytes sealing a checkpoint would have to read.

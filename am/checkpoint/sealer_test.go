@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,12 +21,20 @@ import (
 )
 
 // noStatus takes in what a sealer reports.
-type noStatus struct{}
+type noStatus struct {
+	mu    sync.Mutex
+	steps []int64 // as they were told
+}
 
-func (noStatus) SetCompleteStep(int64) {}
+func (n *noStatus) SetCompleteStep(step int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.steps = append(n.steps, step)
+}
+func (*noStatus) Saved(time.Duration) {}
 
-func (noStatus) SetTotalSteps(int64, time.Time) {}
-func (noStatus) LastRecovery() string           { return "" }
+func (*noStatus) SetTotalSteps(int64, time.Time) {}
+func (*noStatus) LastRecovery() string           { return "" }
 
 // sealing is a sealer that runs over a local store.
 type sealing struct {
@@ -33,6 +43,7 @@ type sealing struct {
 	store store.Store
 	path  string
 	opens atomic.Int32 // how often the sealer opened the store
+	told  noStatus
 }
 
 func startSealer(t *testing.T, quiet time.Duration) *sealing {
@@ -51,7 +62,7 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 			s.opens.Add(1)
 			return store.Open(ctx, uri, nil)
 		},
-	}, noStatus{})
+	}, &s.told)
 	s.quiet = quiet
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -203,24 +214,69 @@ func TestASaveHasEnded(t *testing.T) {
 	})
 }
 
-// TestACheckpointOfAFixedNumberOfRanks: as those of DeepSpeed are, and not others.
+// TestACheckpointOfAFixedNumberOfRanks: as those are which DeepSpeed writes, whatever program
+// has it write them and where, and not others.
 func TestACheckpointOfAFixedNumberOfRanks(t *testing.T) {
 	whole := fixture(t, "torchfile/testdata/alone.pt")
-	for name, fixed := range map[string]bool{"model-10.pt": false, "global_step10/mp_rank_00_model_states.pt": true} {
-		s := startSealer(t, 100*time.Millisecond)
-		s.begin(name, whole)()
-		if fixed {
-			s.begin("global_step10/zero_pp_rank_0_mp_rank_00_optim_states.pt", whole)()
-			s.begin("latest", []byte("global_step10"))()
-		}
-		select {
-		case newest := <-s.Newer():
-			if newest.FixedWorld != fixed {
-				t.Errorf("%s: that as many ranks are needed is %v, want %v", name, newest.FixedWorld, fixed)
+	const model, optimizer = "mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"
+	of := func(dir string, last ...string) []string {
+		return append([]string{dir + "/" + model, dir + "/" + optimizer}, last...)
+	}
+	for name, x := range map[string]struct {
+		files []string
+		rule  format.Rule
+		fixed bool
+	}{
+		"torch.save":            {files: []string{"model-10.pt"}},
+		"Trainer's":             {files: []string{"checkpoint-10/model.safetensors", "checkpoint-10/rng_state_0.pth", "checkpoint-10/trainer_state.json"}},
+		"DeepSpeed's":           {files: of("global_step10", "latest"), fixed: true},
+		"Trainer's, DeepSpeed":  {files: of("checkpoint-10/global_step10", "checkpoint-10/model.safetensors", "checkpoint-10/trainer_state.json"), fixed: true},
+		"Lightning's":           {files: of("epoch=1-step=10.ckpt/checkpoint", "epoch=1-step=10.ckpt/latest"), fixed: true},
+		"Accelerate's":          {files: of("checkpoint_10/pytorch_model", "checkpoint_10/done"), rule: format.Rule{Format: "plain", Marker: "done"}, fixed: true},
+		"Accelerate's, local":   {files: []string{"checkpoint_10/pytorch_model_fsdp_rank0.bin", "checkpoint_10/done"}, rule: format.Rule{Format: "plain", Marker: "done"}, fixed: true},
+		"Accelerate's, by FSDP": {files: []string{"checkpoint_10/pytorch_model_fsdp_0.bin", "checkpoint_10/done"}, rule: format.Rule{Format: "plain", Marker: "done"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startSealer(t, 100*time.Millisecond)
+			if err := format.SetRule(t.Context(), s.store, x.rule); err != nil {
+				t.Fatal(err)
 			}
-		case <-time.After(time.Minute):
-			t.Fatalf("%s is not found complete", name)
-		}
+			for _, f := range x.files {
+				content := whole
+				switch filepath.Base(f) {
+				case "latest":
+					content = []byte("global_step10")
+				case "trainer_state.json":
+					content = []byte("{}")
+				case "model.safetensors":
+					content = fixture(t, "safetensors/testdata/few.safetensors")
+				}
+				s.begin(f, content)()
+			}
+			select {
+			case newest := <-s.Newer():
+				if newest.FixedWorld != x.fixed {
+					t.Errorf("that as many ranks are needed is %v, want %v", newest.FixedWorld, x.fixed)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("it is not found complete")
+			}
+		})
+	}
+}
+
+// TestACompleteCheckpointIsToldOnce: however often a directory is looked at, so that its age is
+// that since it was complete.
+func TestACompleteCheckpointIsToldOnce(t *testing.T) {
+	s := startSealer(t, 0)
+	for _, name := range []string{"model-10.pt", "optimizer-10.pt", "model-20.pt", "optimizer-20.pt"} {
+		s.begin(name, fixture(t, "torchfile/testdata/alone.pt"))()
+		s.untilSealed(name) // each is looked at by itself
+	}
+	s.told.mu.Lock()
+	defer s.told.mu.Unlock()
+	if want := []int64{10, 20}; !slices.Equal(s.told.steps, want) {
+		t.Errorf("the status was told of the steps %v, want %v", s.told.steps, want)
 	}
 }
 

@@ -1,7 +1,11 @@
 package checkpoint
 
 import (
+	"path"
+	"time"
+
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
@@ -11,19 +15,85 @@ import (
 const maxSums = 50000
 
 // sums remembers the checksums that agents computed while a directory's files were
-// written. They belong to files, not to names: whoever renames or replaces a file, and in
-// whichever order the reports arrive, a checksum is never taken for another file's.
-type sums struct{ known hdfsckpt.Known }
+// written, and when that was. They belong to files, not to names: whoever renames or replaces
+// a file, and in whichever order the reports arrive, a checksum is never taken for another
+// file's.
+type sums struct {
+	known   hdfsckpt.Known
+	written map[store.FileID]span
+	renamed map[string]time.Time // when a name was last given to something that had another
+}
 
-func newSums() *sums { return &sums{known: hdfsckpt.Known{}} }
+// span is the time in which a file was written, by the clock of the AM: from the first change of
+// its content until it became visible.
+type span struct{ from, to time.Time }
 
-// add takes in a committed file.
-func (s *sums) add(f *proto.CommittedFile) {
+func newSums() *sums {
+	return &sums{known: hdfsckpt.Known{}, written: map[store.FileID]span{}, renamed: map[string]time.Time{}}
+}
+
+// add takes in a committed file, of which an agent has reported at a time.
+func (s *sums) add(f *proto.CommittedFile, at time.Time) {
+	visible := at.Add(-time.Duration(f.AgeMs) * time.Millisecond)
+	if f.From != "" {
+		if len(s.renamed) > maxSums {
+			clear(s.renamed)
+		}
+		s.renamed[f.Name] = visible
+		return
+	}
 	if !f.HasCrc32C || f.Inode == 0 {
 		return
 	}
 	if len(s.known) > maxSums {
 		clear(s.known)
+		clear(s.written)
 	}
-	s.known[store.FileID{Inode: f.Inode, Modified: f.ModifiedUnixNs}] = hdfsckpt.KnownSum{Size: f.Size, CRC32C: f.Crc32C}
+	id := store.FileID{Inode: f.Inode, Modified: f.ModifiedUnixNs}
+	s.known[id] = hdfsckpt.KnownSum{Size: f.Size, CRC32C: f.Crc32C}
+	s.written[id] = span{visible.Add(-time.Duration(f.WritingMs) * time.Millisecond), visible}
+}
+
+// saved returns how long the save of a complete checkpoint took: from the first change of one
+// of its files until the last was in its place. It is not known if any of the files is one of
+// which no agent has reported. What is known of its files is forgotten: a checkpoint that is
+// renamed later is not saved again.
+func (s *sums) saved(c format.Checkpoint) (took time.Duration, known bool) {
+	var all span
+	known = len(c.Files) > 0
+	for _, f := range c.Files {
+		of, found := s.takeSpan(f)
+		if !found {
+			known = false
+			continue
+		}
+		if all.from.IsZero() || of.from.Before(all.from) {
+			all.from = of.from
+		}
+		if of.to.After(all.to) {
+			all.to = of.to
+		}
+	}
+	return all.to.Sub(all.from), known
+}
+
+// takeSpan returns when a file was written, and forgets it.
+func (s *sums) takeSpan(f format.File) (span, bool) {
+	id := store.FileID{Inode: f.Inode}
+	of, found := s.written[id]
+	if !found {
+		id.Modified = f.ModTime.UnixNano()
+		of, found = s.written[id]
+	}
+	if !found || f.Inode == 0 {
+		return of, false
+	}
+	delete(s.written, id)
+	// The file, or a directory that it is in, may have got its name later.
+	for name := f.Name; name != "." && name != "/"; name = path.Dir(name) {
+		if at := s.renamed[name]; at.After(of.to) {
+			of.to = at
+		}
+	}
+	return of, true
 }

@@ -88,7 +88,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 			defer s.Close()
 			sums := newSums()
 			for _, f := range c.do(t, s, dir) {
-				sums.add(f)
+				sums.add(f, time.Now())
 			}
 			i, err := s.Stat(t.Context(), name)
 			if err != nil {
@@ -112,9 +112,9 @@ func TestSumsAreOfFiles(t *testing.T) {
 // TestKnownSumsAreUsed: what agents have summed is not read again.
 func TestKnownSumsAreUsed(t *testing.T) {
 	s := newSums()
-	s.add(&proto.CommittedFile{Name: "a", Size: 3, Crc32C: 17, HasCrc32C: true, Inode: 5})
-	s.add(&proto.CommittedFile{Name: "b", Size: 3, Crc32C: 18, Inode: 6})
-	s.add(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, HasCrc32C: true})
+	s.add(&proto.CommittedFile{Name: "a", Size: 3, Crc32C: 17, HasCrc32C: true, Inode: 5}, time.Now())
+	s.add(&proto.CommittedFile{Name: "b", Size: 3, Crc32C: 18, Inode: 6}, time.Now())
+	s.add(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, HasCrc32C: true}, time.Now())
 	for inode, want := range map[uint64]bool{5: true, 6: false, 0: false} {
 		if _, ok := s.known.Of(format.File{Name: "renamed", Size: 3, Inode: inode}); ok != want {
 			t.Errorf("the checksum of file %d is known: %v", inode, ok)
@@ -122,5 +122,50 @@ func TestKnownSumsAreUsed(t *testing.T) {
 	}
 	if _, ok := s.known.Of(format.File{Name: "a", Size: 4, Inode: 5}); ok {
 		t.Error("a file that was added to has its former checksum")
+	}
+}
+
+// TestHowLongASaveTook: from the first change of a file until the last was in its place, by the
+// clock of the AM, whichever agents tell of it, and when; not where a file is older than what
+// this AM has been told, and not again once the checkpoint has another name.
+func TestHowLongASaveTook(t *testing.T) {
+	heard := time.Unix(1000, 0)
+	file := func(inode uint64, name string, writing, age int64) *proto.CommittedFile {
+		return &proto.CommittedFile{Name: name, HasCrc32C: true, Inode: inode, WritingMs: writing, AgeMs: age}
+	}
+	listed := func(names ...string) (c format.Checkpoint) {
+		for i, name := range names {
+			c.Files = append(c.Files, format.File{Name: name, Inode: uint64(i + 1)})
+		}
+		return c
+	}
+	for name, c := range map[string]struct {
+		told   []*proto.CommittedFile
+		listed format.Checkpoint
+		want   time.Duration
+		known  bool
+	}{
+		"one file": {[]*proto.CommittedFile{file(1, "a", 700, 0)}, listed("a"), 700 * time.Millisecond, true},
+		// From 1000 - 0.2 - 3 s to 1000 - 0.1 s.
+		"two, of which one is told of late": {[]*proto.CommittedFile{file(1, "d/a", 3000, 200), file(2, "d/b", 500, 100)}, listed("d/a", "d/b"), 3100 * time.Millisecond, true},
+		"a file of another checkpoint":      {[]*proto.CommittedFile{file(1, "d/a", 700, 0), file(9, "e/a", 90000, 0)}, listed("d/a"), 700 * time.Millisecond, true},
+		"its directory is renamed at the end": {[]*proto.CommittedFile{
+			file(1, "tmp/a", 700, 5000), {From: "tmp", Name: "step-7", AgeMs: 1000},
+		}, listed("step-7/a"), 4700 * time.Millisecond, true},
+		"a file is not known": {[]*proto.CommittedFile{file(1, "d/a", 700, 0)}, listed("d/a", "d/b"), 0, false},
+		"nothing is there":    {nil, listed(), 0, false},
+	} {
+		s := newSums()
+		for _, f := range c.told {
+			s.add(f, heard)
+		}
+		took, known := s.saved(c.listed)
+		if known != c.known || known && took != c.want {
+			t.Errorf("%s: the save took %v (%v), want %v (%v)", name, took, known, c.want, c.known)
+		}
+		s.add(&proto.CommittedFile{From: "d", Name: "former"}, heard.Add(time.Hour))
+		if took, known := s.saved(c.listed); known {
+			t.Errorf("%s: renamed an hour later, it was saved again, within %v", name, took)
+		}
 	}
 }

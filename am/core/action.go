@@ -43,6 +43,13 @@ type Assign struct {
 	Port            int
 }
 
+// ChangePort has the next attempts of the task that a container hosts listen on another
+// port; AgentPrepared follows.
+type ChangePort struct {
+	Container string
+	Port      int
+}
+
 // Start runs an attempt of the task that the container hosts.
 type Start struct {
 	Container, Task       string
@@ -105,7 +112,7 @@ type Finish struct {
 // durable before the action is carried out, so that a successor knows of it.
 func RequiresWriteAhead(a Action) bool {
 	switch a.(type) {
-	case Start, ReleaseAgent, RequestAnswered:
+	case Start, ReleaseAgent, ChangePort, RequestAnswered:
 		return true
 	}
 	return false
@@ -117,6 +124,7 @@ func (Launch) action()          {}
 func (Release) action()         {}
 func (Check) action()           {}
 func (Assign) action()          {}
+func (ChangePort) action()      {}
 func (Start) action()           {}
 func (Stop) action()            {}
 func (Vacate) action()          {}

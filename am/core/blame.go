@@ -1,10 +1,13 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"time"
+
+	"holdfast/proto"
 )
 
 // Who is charged with a failure: a task that ended because of a peer is not, if one was
@@ -36,6 +39,9 @@ type Fault struct {
 	// Evicted is that a directory had been removed lately, by which any task may fail. It
 	// is noted with the end: that the others take their time must not make it a failure.
 	Evicted bool `json:"evicted,omitempty"`
+	// Cause and Why are the task's loss, in a Journal only.
+	Cause Cause  `json:"cause,omitempty"`
+	Why   string `json:"why,omitempty"`
 }
 
 // noteFault notes how the end of an attempt relates to its generation's failure; the
@@ -50,7 +56,7 @@ func (j *Job) noteFault(t *task, kind FaultKind, atMS int64) {
 	if t.loss.fault.Kind == FaultNone {
 		j.openFaults++
 	}
-	t.loss.fault = Fault{kind, atMS, j.evictedLately() || t.loss.fault.Evicted}
+	t.loss.fault = Fault{Kind: kind, AtMS: atMS, Evicted: j.evictedLately() || t.loss.fault.Evicted}
 }
 
 // terminated is the exit code of a program that ends itself properly by SIGTERM.
@@ -74,6 +80,7 @@ func (j *Job) judgeStopped(t *task, e TaskExited) {
 	case !failedStopping(e):
 		if e.PeerLost && !e.Stopped {
 			j.noteFault(t, FaultPeer, e.AtMS)
+			t.loss.tail, t.loss.why, t.loss.exit, t.loss.cause = e.Tail, describeExit(e), e, CausePeerLost
 		}
 		return
 	case e.Stopped:
@@ -94,11 +101,12 @@ func (j *Job) judgeStopped(t *task, e TaskExited) {
 // attributeFailure decides whose failure it was that the generation ended, once none of
 // its tasks runs any longer: of those that failed by themselves, the first. Where a
 // container was lost, that is the reason, unless a task failed before it was told to stop.
+// Only then the event log says why all start again: before, it could name an innocent.
 func (j *Job) attributeFailure() {
-	if j.openFaults == 0 || j.any(func(t *task) bool { return t.together() && t.state.active() }) {
+	if j.openFaults == 0 && j.unexplained == nil || j.any(func(t *task) bool { return t.together() && t.state.active() }) {
 		return
 	}
-	var first *task
+	var first, gone *task
 	lost := j.evictedLately()
 	for _, t := range j.tasks {
 		lost = lost || t.loss.fault.Evicted
@@ -106,15 +114,23 @@ func (j *Job) attributeFailure() {
 		case k == FaultNone:
 		case k == FaultLost:
 			lost = true
+			if gone == nil || t.loss.fault.AtMS < gone.loss.fault.AtMS {
+				gone = t
+			}
 		case first == nil || k > first.loss.fault.Kind || k == first.loss.fault.Kind && t.loss.fault.AtMS < first.loss.fault.AtMS:
 			first = t
 		}
 	}
+	reason := cmp.Or(gone, j.unexplained)
 	if first != nil && (first.loss.fault.Kind == FaultOwn || !lost) {
+		reason = first
 		if first.loss.fault.Kind == FaultLate { // otherwise it was recorded
 			j.lost(first, CauseOwnFault)
 		}
 		j.countFailure(first)
+	}
+	if j.unexplained != nil && !j.ending() {
+		j.record(nil, KindNote, "generation %d: all tasks start again because of %s: %s (%s)", j.generation, reason.name, reason.loss.cause, reason.loss.why)
 	}
 	j.clearFaults()
 }
@@ -124,7 +140,7 @@ func (j *Job) clearFaults() {
 	for _, t := range j.tasks {
 		t.loss.fault = Fault{}
 	}
-	j.openFaults = 0
+	j.openFaults, j.unexplained = 0, nil
 }
 
 // failuresWith are the failures that count with a task's: its own, and where all
@@ -161,10 +177,12 @@ func (j *Job) earlyOf(t *task) *early {
 
 // failsAlike takes in a failure that is charged to a task, and reports whether no attempt
 // will do better: it has failed twice, and each time soon, before it made a step, and in
-// the same way.
+// the same way. Where a task serves others, as a parameter server or a node of Ray does, their
+// steps show that it can work.
 func (j *Job) failsAlike(t *task) bool {
 	e, how := j.earlyOf(t), likeness(t.loss.exit)
-	stepped := j.any(func(o *task) bool { return o.progress.step != 0 && (o == t || o.together() && t.together()) })
+	serves := t.service() || t.role.Completion == proto.CompletionRule_COMPLETION_RULE_EITHER
+	stepped := j.any(func(o *task) bool { return o.progress.step != 0 && (o == t || serves || o.together() && t.together()) })
 	if how == "" || stepped || t.run.started.IsZero() || j.now.Sub(t.run.started) >= j.limits.Calm || e.Times > 0 && e.Error != how {
 		e.Over = true
 	}

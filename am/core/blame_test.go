@@ -21,42 +21,43 @@ func TestTranscriptsOfBlame(t *testing.T) {
 		name    string
 		script  func(p *player)
 		charged string // "" for nobody
+		because string // of which the event log says that all start again
 	}{
 		{"the culprit ends last", func(p *player) {
 			p.exit("worker-0", peerGone)
 			p.exit("worker-1", peerGone)
 			p.exit("worker-2", culprit)
-		}, "worker-2"},
+		}, "worker-2", "worker-2: its process failed (ValueError: bad batch)"},
 		{"the culprit ends last, and the signal to stop has reached it", func(p *player) {
 			p.exit("worker-0", peerGone)
 			p.exit("worker-1", stopped(core.TaskExited{Code: 143}))
 			p.exit("worker-2", stopped(culprit))
-		}, "worker-2"},
+		}, "worker-2", "worker-2: its process failed (ValueError: bad batch)"},
 		{"the culprit dies of the signal to stop", func(p *player) {
 			p.exit("worker-0", peerGone)
 			p.exit("worker-1", stopped(core.TaskExited{Signal: 15}))
 			p.exit("worker-2", stopped(core.TaskExited{Signal: 15, Error: "ValueError: bad batch"}))
-		}, "worker-2"},
+		}, "worker-2", "worker-2: its process failed (ValueError: bad batch)"},
 		{"two fail, and the first of them is not heard first", func(p *player) {
 			p.exit("worker-0", at(culprit, 2000))
 			p.exit("worker-1", at(culprit, 1000))
 			p.exit("worker-2", stopped(core.TaskExited{Signal: 15}))
-		}, "worker-1"},
+		}, "worker-1", "worker-1: its process failed (ValueError: bad batch)"},
 		{"who fails when told to stop is not to blame", func(p *player) {
 			p.exit("worker-0", culprit)
 			p.exit("worker-1", stopped(at(culprit, 1)))
 			p.exit("worker-2", stopped(core.TaskExited{Signal: 15}))
-		}, "worker-0"},
+		}, "worker-0", "worker-0: its process failed (ValueError: bad batch)"},
 		{"a container was lost", func(p *player) {
 			p.exit("worker-0", peerGone)
 			p.exit("worker-1", stopped(core.TaskExited{Code: 1}))
 			p.step(core.ContainerEnded{Container: p.hosted["worker-2"], Cause: core.CausePreempted, Diagnostics: "preempted"})
-		}, ""},
+		}, "", "worker-2: container preempted (preempted)"},
 		{"all blame a peer", func(p *player) {
 			p.exit("worker-0", at(peerGone, 2000))
 			p.exit("worker-1", at(peerGone, 1000))
 			p.exit("worker-2", at(peerGone, 3000))
-		}, "worker-1"},
+		}, "worker-1", "worker-1: a peer was lost (RuntimeError: Connection closed by peer)"},
 		{"another application master judges", func(p *player) {
 			p.exit("worker-0", peerGone)
 			p.exit("worker-2", culprit)
@@ -66,7 +67,7 @@ func TestTranscriptsOfBlame(t *testing.T) {
 			}
 			p.mute["TaskExited"] = false
 			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, TaskPID: 200})
-		}, "worker-2"},
+		}, "worker-2", "worker-2: its process failed (ValueError: bad batch)"},
 	} {
 		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
 			p := play(t, ranks(3), 3)
@@ -85,6 +86,10 @@ func TestTranscriptsOfBlame(t *testing.T) {
 				if task.Failures() != want || task.Attempt != 1 {
 					t.Errorf("%s is charged with %d failures, want %d, and runs attempt %d", task.Name, task.Failures(), want, task.Attempt)
 				}
+			}
+			p.says("generation 1: all tasks start again because of " + s.because)
+			if n := strings.Count(p.log.String(), "all tasks start again"); n != 1 {
+				t.Errorf("why all start again is told %d times\n%s", n, p.log.String())
 			}
 			p.golden()
 		})
@@ -111,6 +116,24 @@ func TestAGenerationFailsOnce(t *testing.T) {
 	}
 	if _, why := p.job.State(); generations != 4 || !strings.Contains(why, "worker-3") {
 		t.Errorf("%d generations: %s\n%s", generations, why, p.log.String())
+	}
+}
+
+// TestTheSignalThatStopsIsNoReason: of a rank that had failed before it was stopped, its own error
+// is told, and not by which signal the agent then ended its launcher.
+func TestTheSignalThatStopsIsNoReason(t *testing.T) {
+	p := play(t, ranks(2), 3)
+	p.step(core.Begin{})
+	p.mute["TaskExited"] = true
+	p.exit("worker-0", peerGone)
+	p.exit("worker-1", core.TaskExited{Signal: 15, Stopped: true, Detail: "killed by SIGTERM", Error: "ValueError: bad batch", Step: 4})
+	p.mute["TaskExited"] = false
+	p.wait(time.Minute)
+	if log := p.log.String(); !strings.Contains(log, "because of worker-1: its process failed (ValueError: bad batch)") || strings.Contains(log, "SIGTERM: ") {
+		t.Errorf("the event log is\n%s", log)
+	}
+	if n := p.named("worker-1").Failures(); n != 1 {
+		t.Errorf("worker-1 is charged with %d failures", n)
 	}
 }
 
@@ -246,5 +269,26 @@ func TestAnOldFailureIsNotChargedAgain(t *testing.T) {
 		Exited: &core.TaskExited{Attempt: 1, Code: 1, PeerLost: true}})
 	if w := p.named("worker-1"); w.Failures() != 0 || w.State != proto.TaskState_TASK_STATE_RUNNING || p.job.Generation() != 3 {
 		t.Errorf("it is %s in generation %d, and charged with %d failures\n%s", w.State, p.job.Generation(), w.Failures(), p.log.String())
+	}
+}
+
+// TestWhoServesOthersCanWorkIfTheyDo: a task that makes no steps itself, as a parameter server
+// or a node of Ray, is not given up for failing twice alike where others made steps with it.
+func TestWhoServesOthersCanWorkIfTheyDo(t *testing.T) {
+	for _, completion := range []proto.CompletionRule{proto.CompletionRule_COMPLETION_RULE_SERVICE, proto.CompletionRule_COMPLETION_RULE_EITHER} {
+		for steps, want := range map[int64]proto.JobState{0: proto.JobState_JOB_STATE_FAILED, 10: proto.JobState_JOB_STATE_RUNNING} {
+			roles := psAndWorkers(1, 1)
+			roles[0].Completion = completion
+			p := playWith(t, roles, 3, 0, core.Limits{})
+			p.step(core.Begin{})
+			for range 2 {
+				p.step(core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: steps}}})
+				p.exit("ps-0", core.TaskExited{Code: 1, Error: "OSError: the same"})
+				p.wait(2 * time.Second)
+			}
+			if got, why := p.job.State(); got != want {
+				t.Errorf("%s, after %d steps: the job is %s: %s", completion, steps, got, why)
+			}
+		}
 	}
 }

@@ -105,7 +105,7 @@ func (j *Job) found(e ContainerFound) {
 		return
 	}
 	t.loc.node = e.Node
-	if t.loc.orphan == nil || j.ending() || t.leavesNow() { // else it is on its way out of there
+	if t.loc.orphan == nil || j.ending() || t.leavesNow() || j.past(t.loc.orphan.until) { // the last: it is to leave at once, as when its directory was removed
 		return
 	}
 	j.endOrphan(t)
@@ -200,12 +200,15 @@ func (j *Job) rejoined(t *task, e AgentConnected) {
 		j.record(t, KindNote, "%s", what)
 	}
 	j.becomeReachable(t, e)
-	t.port = cmp.Or(t.port, e.Port)
+	t.port = cmp.Or(t.port, e.PeerPort, e.Port)
 	switch {
 	case t.state == launching || t.state == preparing:
 		j.becomeReady(t)
 	case t.state.active():
 		j.compareAttempts(t, e)
+	}
+	if t.together() && t.state.startable() && e.PeerPort != 0 && e.PeerPort != t.port { // it has not heard of that
+		j.changePort(t, t.port)
 	}
 	switch s := t.run.stop; {
 	case s.reason == "":
@@ -241,14 +244,14 @@ func (j *Job) compareAttempts(t *task, e AgentConnected) {
 
 func (j *Job) prepared(e AgentPrepared) {
 	t := j.hosted[e.Container]
-	if t == nil || j.ending() || t.unreachable() || t.state != preparing { // it may say so twice
+	if t == nil || j.ending() || t.unreachable() || t.state != preparing && !(t.awaitsPort() && e.PeerPort == t.port) { // it may say so twice
 		return
 	}
 	for _, n := range e.Notes {
 		j.record(t, KindNote, "%s", n)
 	}
 	if t.port == 0 {
-		t.port = e.Port
+		t.port, t.first = e.Port, e.Port
 	} else if t.port != e.Port {
 		j.record(t, KindNote, "port %d is taken on %s; it listens on %d there, and the others' connections are steered to it", t.port, t.loc.node, e.Port)
 	}

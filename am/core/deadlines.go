@@ -62,7 +62,7 @@ func (j *Job) considerWork(next *earliest) {
 	if j.phase == assembling {
 		next.consider(j.startBy())
 		if !j.gang.quorum.IsZero() {
-			next.consider(j.gang.quorum.Add(j.limits.QuorumWait))
+			next.consider(j.gang.quorum.Add(j.quorumWait()))
 		}
 		if j.elastic {
 			for _, t := range j.tasks {
@@ -157,7 +157,7 @@ func (j *Job) expire() {
 		for _, c := range t.expiringContainers() {
 			if j.past(j.confirmedExpiry(t.expiring[c])) {
 				j.emit(Release{c})
-				delete(t.expiring, c)
+				t.endExpiry(c)
 			}
 		}
 		if j.past(j.confirmedDeadline(t)) {
@@ -243,6 +243,11 @@ func (j *Job) endExpiry(container string) {
 		return
 	}
 	for _, t := range j.tasks {
-		delete(t.expiring, container)
+		t.endExpiry(container)
 	}
+}
+
+func (t *task) endExpiry(container string) {
+	delete(t.expiring, container)
+	delete(t.departed, container)
 }

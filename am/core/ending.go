@@ -38,7 +38,6 @@ func (j *Job) checkCompletion() {
 		j.endLingering()
 	case len(succeededOf) > 0:
 		j.end(proto.JobState_JOB_STATE_SUCCEEDED, "")
-		j.proceedEnding()
 	}
 }
 

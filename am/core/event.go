@@ -52,10 +52,11 @@ type AgentConnected struct {
 }
 
 // AgentPrepared reports that a task can start now, and on which port it will listen.
+// PeerPort is the one by which peers know it.
 type AgentPrepared struct {
-	Container string
-	Port      int
-	Notes     []string
+	Container      string
+	Port, PeerPort int
+	Notes          []string
 }
 
 // Prewarmed reports that a container without a task has finished preparing for one.
@@ -115,7 +116,8 @@ type TaskLingers struct {
 }
 
 // PreemptionWarned reports that the scheduler wants containers back and takes them itself
-// after Within. Unless Strict, it accepts others with as much memory instead.
+// after Within. Unless Strict, it takes none of them once others with as much memory are
+// given back.
 type PreemptionWarned struct {
 	Containers []string
 	Strict     bool

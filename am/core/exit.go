@@ -71,7 +71,7 @@ func (j *Job) endedByItself(t *task, e TaskExited) {
 		j.becomeRestarting(t)
 		return
 	case e.CommandMissing:
-		j.fail(t, "its command cannot be run: "+e.Detail)
+		j.fail(t, "cannot run its command: "+e.Detail)
 		return
 	}
 	t.loss.suspectsServices = e.Signal == 0 && exitCause(e) == CauseOwnFault
@@ -112,7 +112,7 @@ func exitCause(e TaskExited) Cause {
 func describeExit(e TaskExited) string {
 	var s string
 	switch {
-	case e.Error != "" && e.Signal != 0 && e.Detail != "":
+	case e.Error != "" && e.Signal != 0 && e.Detail != "" && !e.Stopped: // else the signal was the agent's
 		s = e.Detail + ": " + e.Error
 	case e.Error != "":
 		s = e.Error

@@ -31,5 +31,8 @@ func (r Journal) Paced() bool {
 	return r.Pace != nil && (r.Pace.Assumed && made || r.Pace.Pauses >= pace.Enough)
 }
 
+// Complete reports whether all tasks run that are to make steps.
+func (j *Job) Complete() bool { return j.complete() }
+
 // IdleSpares counts the spares for any task, come or asked for.
 func (j *Job) IdleSpares() int { return j.unassigned() }

@@ -48,3 +48,20 @@ func TestWhatIsFoundAndNotNeededIsGivenBack(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestWhatHasLostItsDirectoryLeavesThoughItIsFound: both are told while a master that has found
+// no journal still listens to the agents.
+func TestWhatHasLostItsDirectoryLeavesThoughItIsFound(t *testing.T) {
+	p := play(t, psAndWorkers(1, 1), 3)
+	p.step(core.Begin{})
+	p.forgets = true
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
+	p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.step(core.AgentFailed{Container: "c2", Detail: "its directory was removed", DirectoryRemoved: true})
+	p.step(core.ContainerFound{Container: "c2", Node: "n2"})
+	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.wait(5 * time.Minute)
+	if k := p.named("worker-0"); k.Container == "c2" || k.State != proto.TaskState_TASK_STATE_RUNNING {
+		t.Errorf("worker-0 is %s in %s\n%s", k.State, k.Container, p.log.String())
+	}
+}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,9 +70,9 @@ func (j *Job) comesSoon(t *task) bool {
 }
 
 // mustAwait reports whether a gang start waits for a task however long it takes: its
-// attempt is ending, or its delay after a failure is not over.
+// attempt is ending, its delay after a failure is not over, or it takes another port.
 func (j *Job) mustAwait(t *task) bool {
-	return t.together() && (t.state.active() || t.state.startable() && t.notBefore.After(j.now))
+	return t.together() && (t.state.active() || t.state.startable() && t.notBefore.After(j.now) || t.awaitsPort() && !t.unreachable())
 }
 
 // form decides who is in the group that starts now: those that are ready, as many of
@@ -84,8 +85,12 @@ func (j *Job) form() {
 		}
 	}
 	left := map[*proto.RoleSpec]int32{} // places
+	members := j.members()
 	for r, n := range ready {
 		left[r] = multipleOf(r, n)
+		if j.fixedWorld {
+			left[r] = min(left[r], members[r])
+		}
 	}
 	changed := false
 	for _, t := range j.tasks {
@@ -100,11 +105,14 @@ func (j *Job) form() {
 		changed = changed || was != t.parked
 		if t.parked {
 			t.loss.since = time.Time{} // the job is not waiting for it
+			j.noteAbsence(t)
+		} else {
+			t.absence = absence{}
 		}
 	}
 	// What one of them has left, or may still save where nobody hears of it, is put right
 	// before any of them starts, also where that one has written nothing itself.
-	if len(j.fenced()) > 0 || j.any(func(t *task) bool { return t.elastic() && t.dirty }) {
+	if len(j.fenced()) > 0 || j.any(func(t *task) bool { return t.together() && t.dirty }) {
 		for _, t := range j.tasks {
 			if t.together() && !t.parked {
 				j.markDirty(t)
@@ -115,6 +123,49 @@ func (j *Job) form() {
 	if changed {
 		j.resized = j.now
 		j.record(nil, KindResized, "%s", j.describeGroup())
+	}
+	if j.leavesBehind() {
+		j.changePorts()
+	}
+}
+
+// leavesBehind reports whether a member of a former generation may still be at work, while
+// its group goes on without it.
+func (j *Job) leavesBehind() bool {
+	return j.any(func(t *task) bool { return t.elastic() && len(t.expiring) > len(t.departed) })
+}
+
+// changePorts has the members of the generation that starts now be met at other ports than
+// in any generation before. A member of one that nobody hears of may be about to meet the
+// others: it would be taken for one that has its rank now.
+func (j *Job) changePorts() {
+	for _, t := range j.tasks {
+		if !t.together() || t.parked {
+			continue
+		}
+		port := proto.PortAfter(cmp.Or(t.first, t.port), j.generation*len(j.tasks))
+		if port == t.port { // after a good many generations
+			port = proto.PortAfter(port, len(j.tasks))
+		}
+		j.changePort(t, port)
+	}
+}
+
+// changePort has the next attempts of a task listen on a port. Until it is reserved, none
+// starts.
+func (j *Job) changePort(t *task, port int) {
+	t.port = port
+	j.becomeUnaddressed(t)
+	j.emit(ChangePort{t.loc.container, port})
+}
+
+// awaitsPort reports whether the task waits for the port on which it is to listen.
+func (t *task) awaitsPort() bool { return t.state.startable() && t.loc.port == 0 }
+
+// noteAbsence notes that the others work without a task.
+func (j *Job) noteAbsence(t *task) {
+	if t.absence.since.IsZero() {
+		t.absence = absence{j.now, t.loss.cause}
 	}
 }
 
@@ -131,28 +182,11 @@ func (j *Job) parkedOrdinals() []int32 {
 
 // describeGroup is for the user.
 func (j *Job) describeGroup() string {
-	var parked []string
-	members, all, fewest := 0, 0, int32(0)
-	counted := map[*proto.RoleSpec]bool{}
-	for _, t := range j.tasks {
-		if !t.together() {
-			continue
-		}
-		all++
-		if t.parked {
-			parked = append(parked, t.name)
-			continue
-		}
-		members++
-		if !counted[t.role] {
-			counted[t.role] = true
-			fewest += least(t.role)
-		}
+	g := j.Group()
+	if len(g.Parked) == 0 {
+		return fmt.Sprintf("generation %d works with all %d tasks", j.generation, g.All)
 	}
-	if len(parked) == 0 {
-		return fmt.Sprintf("generation %d works with all %d tasks", j.generation, all)
-	}
-	return fmt.Sprintf("generation %d works with %d of %d tasks (at least %d), without %s", j.generation, members, all, fewest, proto.Some(parked))
+	return fmt.Sprintf("generation %d works with %d of %d tasks (at least %d), without %s", j.generation, g.All-len(g.Parked), g.All, g.Least, proto.Some(g.Parked))
 }
 
 // leaveBehind has an elastic group go on without a task whose agent is unreachable, if
@@ -200,8 +234,8 @@ func (j *Job) leaveBehind() {
 // leaveBehindAt is when an elastic group goes on without a task whose agent is unreachable.
 func (j *Job) leaveBehindAt(t *task) time.Time { return t.loc.silent.Add(j.limits.Unreachable) }
 
-// fenced are the containers in which a member of a former generation may still be at
-// work, while its group goes on without it.
+// fenced are the containers in which a member of a former generation, or what it has left to
+// be written, may still be at work, while its group goes on without it.
 func (j *Job) fenced() []string {
 	var list []string
 	for _, t := range j.tasks {
@@ -231,13 +265,19 @@ func (j *Job) growGroup() {
 	t := j.joining()[0]
 	j.grown = append(j.grown, j.now)
 	j.grown = j.grown[max(0, len(j.grown)-growths):]
+	j.moreWanted = time.Time{}
 	j.noteFault(t, FaultLost, 0) // how the others end now is nobody's failure
 	j.restart(t, "joins", graceOf(0), (*task).together)
 }
 
 // growDue is when parked tasks are to join; zero: not before something else happens.
 func (j *Job) growDue() time.Time {
-	if j.phase != jobRunning || j.absent == nil || j.fixedWorld || j.limits.Grow == 0 && !j.justSealed {
+	if j.phase != jobRunning || j.absent == nil || j.fixedWorld {
+		return time.Time{}
+	}
+	wanted := j.wantedDue()
+	waits := j.limits.Grow == 0 && !j.justSealed // for a checkpoint
+	if waits && wanted.IsZero() {
 		return time.Time{}
 	}
 	joins := map[*proto.RoleSpec]int32{}
@@ -258,25 +298,59 @@ func (j *Job) growDue() time.Time {
 			due = next
 		}
 	}
+	if waits || !wanted.IsZero() && wanted.Before(due) {
+		due = wanted
+	}
+	return due
+}
+
+// wantedDue is when those tasks join, also without a checkpoint, that were missing when a
+// person wanted more; zero: none of them is prepared. Those that are not prepared by then are
+// waited for as at the start.
+func (j *Job) wantedDue() time.Time {
+	if j.moreWanted.IsZero() {
+		return time.Time{}
+	}
+	ready, missing := false, false
+	for _, t := range j.busy {
+		if t.parked && !t.surplus && !t.absence.since.After(j.moreWanted) {
+			ready, missing = ready || j.prepares(t), missing || !j.prepares(t)
+		}
+	}
+	due := j.moreWanted.Add(j.limits.Save)
+	switch {
+	case !ready:
+		return time.Time{}
+	case missing:
+		return due.Add(j.limits.QuorumWait)
+	}
 	return due
 }
 
 // growths is how often a group grows within Limits.GrowPause at most.
 const growths = 3
 
-// parkedFor is a parked task whose container has as much memory as that of t, for a
-// scheduler that accepts another than that; nil: there is none. One that works is no better
-// than t: a scheduler that wants more than one container takes t's, too, when its time is
-// over, and says so once only.
-func (j *Job) parkedFor(t *task) *task {
+// insteadOf is a task that is to leave its container in place of t, for a scheduler that
+// accepts another with as much memory; nil: there is none. It is a parked one, or for the
+// first rank the last. Of two others that work one is no better than the other: a scheduler
+// that wants still more takes t's container, too, and has said so once only.
+func (j *Job) insteadOf(t *task) *task {
 	if !t.elastic() || t.parked {
 		return nil
 	}
+	first := t == j.tasks[slices.IndexFunc(j.tasks, func(o *task) bool { return o.together() && !o.parked })]
+	var last *task
 	for _, o := range slices.Backward(j.tasks) {
-		if o.role == t.role && j.isParked(o) && o.loc.container != "" && o.memoryMB >= t.memoryMB &&
-			o.loc.leave.by.IsZero() && !o.leavesNow() && !o.unreachable() && !o.state.done() {
+		if o == t || o.role != t.role || o.loc.container == "" || o.memoryMB < t.memoryMB ||
+			!o.loc.leave.by.IsZero() || o.leavesNow() || o.unreachable() || o.state.done() {
+			continue
+		}
+		if j.isParked(o) {
 			return o
 		}
+		if first && last == nil && !o.parked {
+			last = o
+		}
 	}
-	return nil
+	return last
 }

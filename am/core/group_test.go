@@ -226,6 +226,23 @@ func TestAGroupDoesNotWaitForALostNode(t *testing.T) {
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 }
 
+// TestAFailureIsChargedAlsoWhereOneIsLeftBehind: a rank fails by itself, and the group goes on
+// without another one, of which nothing is heard.
+func TestAFailureIsChargedAlsoWhereOneIsLeftBehind(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.mute["TaskExited"], p.mute["Allocated"] = true, true
+	p.exit("worker-1", core.TaskExited{Code: 1, Error: "ValueError: bad batch", Step: 7})
+	for _, other := range []string{"worker-2", "worker-3"} {
+		p.exit(other, core.TaskExited{Signal: 15, Stopped: true})
+	}
+	p.step(core.AgentDisconnected{Container: "c1", Silent: 5 * time.Second})
+	p.members("worker-1", "worker-2", "worker-3")
+	if a, b := p.named("worker-0"), p.named("worker-1"); a.Failures() != 0 || b.Failures() != 1 {
+		t.Errorf("worker-0 is charged with %d failures, worker-1, which failed, with %d\n%s", a.Failures(), b.Failures(), p.log.String())
+	}
+	p.says("generation 1: all tasks start again because of worker-1: its process failed (ValueError: bad batch)")
+}
+
 // TestNobodyStartsBeforeWhatIsLeftBehindIsFenced: not even a task that has written nothing
 // since the checkpoint directory was made safe to start from.
 func TestNobodyStartsBeforeWhatIsLeftBehindIsFenced(t *testing.T) {
@@ -245,6 +262,67 @@ func TestNobodyStartsBeforeWhatIsLeftBehindIsFenced(t *testing.T) {
 	}
 	p.step(core.StorePrepared{})
 	p.members("worker-1")
+}
+
+// TestAGroupIsMetElsewhereWhereOneIsLeftBehind: what is left behind may be about to meet the
+// others, and must find none of them.
+func TestAGroupIsMetElsewhereWhereOneIsLeftBehind(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.mute["Allocated"], p.mute["AgentPrepared"] = true, true
+	p.step(core.AgentDisconnected{Container: "c1"})
+	p.exit("worker-1", core.TaskExited{Code: 1, PeerLost: true})
+	p.wait(3 * time.Second)
+	p.says("generation 1 works with 3 of 4 tasks (at least 2), without worker-0")
+	for _, c := range []string{"c2", "c3", "c4"} {
+		p.says("core.ChangePort{Container:" + c + " Port:20004}")
+	}
+	// Nobody starts who does not listen there, whatever was heard late.
+	p.step(core.AgentPrepared{Container: "c2", Port: 20000, PeerPort: 20000})
+	p.starts("worker-1", false)
+	p.step(core.AgentPrepared{Container: "c2", Port: 31000, PeerPort: 20004})
+	p.starts("worker-1", true)
+	if got := p.named("worker-1"); got.Port != 20004 || got.RealPort != 31000 {
+		t.Errorf("worker-1 listens on port %d, and its peers know it by %d", got.RealPort, got.Port)
+	}
+	if got := p.named("worker-2"); got.RealPort != 0 {
+		t.Errorf("peers are led to port %d of worker-2, which it has left", got.RealPort)
+	}
+
+	// Who has not heard of it is told again, by another application master, too.
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c2": "n1", "c3": "n2", "c4": "n0"}})
+	for i, c := range []string{"c2", "c3", "c4"} {
+		e := core.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i+1), Port: 20000, PeerPort: 20000}
+		if c == "c2" {
+			e.Port, e.PeerPort, e.Attempt, e.Generation, e.TaskPID = 31000, 20004, 1, 1, 7
+		}
+		p.step(e)
+	}
+	p.starts("worker-2", false)
+	p.mute["AgentPrepared"] = false
+	for i, c := range []string{"c3", "c4"} {
+		p.step(core.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i+2), Port: 20000, PeerPort: 20000})
+	}
+	p.members("worker-1", "worker-2", "worker-3")
+}
+
+// TestAGroupIsMetWhereItWas: where what is lost is known to have ended.
+func TestAGroupIsMetWhereItWas(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.preempt("c3")
+	p.members("worker-0", "worker-1", "worker-3")
+	p.step(core.ContainerEnded{Container: "c4", Cause: core.CausePreempted})
+	p.members("worker-0", "worker-1")
+	if strings.Contains(p.log.String(), "ChangePort") {
+		t.Errorf("the group takes other ports, and nobody knows the old ones\n%s", p.log.String())
+	}
+}
+
+// starts checks whether a task has an attempt.
+func (p *player) starts(task string, want bool) {
+	p.t.Helper()
+	if got := p.named(task).State == proto.TaskState_TASK_STATE_RUNNING; got != want {
+		p.t.Fatalf("%s runs: %v; want %v\n%s", task, got, want, p.log.String())
+	}
 }
 
 func TestAGroupIsAMultiple(t *testing.T) {
@@ -270,11 +348,32 @@ func TestAGroupKeepsItsSizeWhereTheCheckpointNeedsIt(t *testing.T) {
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 }
 
+// TestAGroupDoesNotGrowWhereTheCheckpointForbidsIt: not after a loss either.
+func TestAGroupDoesNotGrowWhereTheCheckpointForbidsIt(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.preempt("c4")
+	p.members("worker-0", "worker-1", "worker-2")
+	p.step(core.CheckpointSealed{FixedWorld: true})
+	p.free("worker-3", "c9")
+	p.step(core.CheckpointSealed{FixedWorld: true})
+	p.exit("worker-1", core.TaskExited{Signal: 9})
+	p.wait(time.Hour)
+	p.members("worker-0", "worker-1", "worker-2")
+}
+
 func TestAnotherMasterKnowsWhoIsInTheGroup(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.preempt("c3", "c4")
+	since := p.now
+	p.wait(time.Minute)
 	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 	p.members("worker-0", "worker-1")
+	if got := p.named("worker-2"); !got.Since.Equal(since) || got.ParkedBy != core.CausePreempted {
+		t.Errorf("worker-2 is parked since %s by %q; want %s and %q", got.Since, got.ParkedBy, since, core.CausePreempted)
+	}
+	if got := p.named("worker-0"); !got.Since.IsZero() {
+		t.Errorf("worker-0, which works, is parked since %s", got.Since)
+	}
 	for i, c := range []string{"c1", "c2"} {
 		p.step(core.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i), Port: 1, Attempt: 0})
 	}
@@ -292,13 +391,37 @@ func TestParkedRanksGoFirst(t *testing.T) {
 		p.step(core.CheckpointSealed{})
 	}
 	p.mute["Allocated"] = true
-	named("c1")
-	p.members("worker-1", "worker-2", "worker-3")
-	p.free("worker-0", "c8")
-	p.mute["Allocated"] = true
 	named("c2")
-	p.members("worker-1", "worker-2", "worker-3")
-	p.says("gets that of worker-0 in its place")
+	p.members("worker-0", "worker-2", "worker-3")
+	p.free("worker-1", "c8")
+	p.mute["Allocated"] = true
+	named("c1")
+	p.members("worker-0", "worker-2", "worker-3")
+	p.says("gets that of worker-1 in its place")
+}
+
+// TestTheFirstRankStays: a scheduler that names its container gets the last one's, where it
+// accepts that, and where that has as much memory.
+func TestTheFirstRankStays(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		strict bool
+		named  []string
+		want   []string
+	}{
+		{"the first", false, []string{"c1"}, []string{"worker-0", "worker-1", "worker-2"}},
+		{"the first, and no other will do", true, []string{"c1"}, []string{"worker-1", "worker-2", "worker-3"}},
+		{"the first and the last", false, []string{"c4", "c1"}, []string{"worker-0", "worker-1"}},
+		{"another", false, []string{"c2"}, []string{"worker-0", "worker-2", "worker-3"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := playElastic(t, core.Limits{})
+			p.mute["Allocated"] = true
+			p.step(core.PreemptionWarned{Containers: c.named, Strict: c.strict, Within: 15 * time.Second})
+			p.step(core.CheckpointSealed{})
+			p.members(c.want...)
+		})
+	}
 }
 
 // TestAGroupDoesNotWaitForWhatTheSchedulerTook: it may be long in coming back.

@@ -21,6 +21,11 @@ func (j *Job) CheckInvariants() error {
 	if (j.phase == jobStopping || j.phase == releasing) != !j.phaseEnds.IsZero() {
 		return fmt.Errorf("phase %d ends at %v", j.phase, j.phaseEnds)
 	}
+	if waitsFor := j.any(func(t *task) bool {
+		return t.loc.agentPID != 0 && (j.phase == releasing || t.state == stopping) || t.state == finishing
+	}); !waitsFor && (j.phase == jobStopping || j.phase == releasing) {
+		return fmt.Errorf("the job is in phase %d and waits until %v for nobody", j.phase, j.phaseEnds)
+	}
 	hosted, asked, orphans, faults := 0, 0, 0, 0
 	for _, t := range j.tasks {
 		if what := j.misplaced(t); what != "" {
@@ -42,6 +47,9 @@ func (j *Job) CheckInvariants() error {
 	if hosted != len(j.hosted) || asked != len(j.asked) || orphans != j.orphans || faults != j.openFaults {
 		return fmt.Errorf("%d, %d, %d, %d tasks are hosted, asked for, orphans, with faults; the job counts %d, %d, %d, %d",
 			hosted, asked, orphans, faults, len(j.hosted), len(j.asked), j.orphans, j.openFaults)
+	}
+	if j.unexplained != nil && j.phase == jobRunning {
+		return fmt.Errorf("generation %d runs, and nothing was said of why", j.generation)
 	}
 	return nil
 }

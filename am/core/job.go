@@ -32,6 +32,7 @@ type Job struct {
 	anyExpiring  bool             // a task may have expiring containers
 	orphans      int              // tasks whose container is an orphan
 	openFaults   int              // tasks with a fault that is not attributed yet
+	unexplained  *task            // whose loss began the generation, by what was heard first; nil: the event log has the reason
 	early        early            // failures of tasks that restart together
 	generation   int
 	begun        bool        // a task has been started, ever
@@ -42,6 +43,7 @@ type Job struct {
 	worldChanged bool        // this generation has other members than the one before
 	resized      time.Time   // when the members of the group changed last
 	grown        []time.Time // when the group was stopped so that others could join, the last few times
+	moreWanted   time.Time   // when a person last wanted more tasks, as long as none have joined since; zero: never
 	gang         gangStart
 	filesSeen    time.Time // when a node was last known to be fetching the files of a container
 	requests     int
@@ -100,7 +102,7 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 		if !slices.Contains(j.roles, t.Role) {
 			j.roles = append(j.roles, t.Role)
 		}
-		own := &task{name: t.Name, role: t.Role, index: t.Index, ordinal: i, port: t.Port,
+		own := &task{name: t.Name, role: t.Role, index: t.Index, ordinal: i, port: t.Port, first: t.Port,
 			run: attempt{number: -1}, memoryMB: t.Role.MemoryMb, dirty: true}
 		j.tasks = append(j.tasks, own)
 		j.named[own.name] = own
@@ -169,6 +171,8 @@ func (j *Job) State() (proto.JobState, string) {
 		return j.outcome, j.why
 	case j.ending():
 		return proto.JobState_JOB_STATE_STOPPING, j.why
+	case j.started && j.pace.Quiet:
+		return proto.JobState_JOB_STATE_RUNNING, "no task has told of a step for long; the event log says where steps are looked for"
 	case j.started:
 		return proto.JobState_JOB_STATE_RUNNING, j.why
 	case j.waiting != "":
@@ -183,6 +187,7 @@ func (j *Job) Generation() int { return j.generation }
 // Group describes the tasks that restart together.
 type Group struct {
 	All    int      // how many they are; 0: tasks restart each by itself
+	Least  int      // how many of them can work
 	Parked []string // those that it does without
 	Formed bool     // it has started as its present generation, and was not stopped since
 }
@@ -190,6 +195,11 @@ type Group struct {
 // Group is the present generation's.
 func (j *Job) Group() Group {
 	g := Group{Formed: j.phase == jobRunning}
+	for _, r := range j.roles {
+		if r.Loss == proto.LossRule_LOSS_RULE_ALL {
+			g.Least += int(least(r))
+		}
+	}
 	for _, t := range j.tasks {
 		if !t.together() {
 			continue
@@ -219,12 +229,14 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 	} else {
 		j.handle(e)
 	}
-	switch {
-	case j.phase == reconciling:
-	case j.ending():
-		j.proceedEnding()
-	default:
+	if j.phase == reconciling {
+		return j.actions
+	}
+	if !j.ending() {
 		j.decide()
+	}
+	if j.ending() { // by what has come, or by what was decided
+		j.proceedEnding()
 	}
 	return j.actions
 }
@@ -242,7 +254,7 @@ func isRoutine(e Event) bool {
 // decide does what has become due by the event, or by time. Each part may end the job.
 func (j *Job) decide() {
 	j.findBusy()
-	for _, part := range []func(){j.expire, j.vacate, j.attributeFailure, j.growGroup, j.leaveBehind, j.startReady, j.keepSpares, j.checkCompletion, j.watchSteps} {
+	for _, part := range []func(){j.expire, j.vacate, j.growGroup, j.leaveBehind, j.attributeFailure, j.startReady, j.keepSpares, j.checkCompletion, j.watchSteps} {
 		if !j.ending() {
 			part()
 		}
@@ -333,6 +345,7 @@ func (j *Job) handle(e Event) {
 		j.nodeRecommissioned(e.Node, "")
 	case CheckpointSealed:
 		j.fixedWorld, j.justSealed = e.FixedWorld, true
+		j.keepSurplus()
 		j.serviceSaved()
 		j.sealed()
 	case Waiting:

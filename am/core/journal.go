@@ -47,6 +47,11 @@ type Journal struct {
 	// so that others could join, the last few times.
 	Resized int64   `json:"resized,omitempty"`
 	Grown   []int64 `json:"grown,omitempty"`
+	// MoreWanted is when a person last wanted more tasks, as long as none have joined since.
+	MoreWanted int64 `json:"more_wanted,omitempty"`
+	// Unexplained is the task by whose loss the generation began, as long as the event log
+	// does not say why it did.
+	Unexplained string `json:"unexplained,omitempty"`
 	// Early is how tasks that restart together have failed before their first step.
 	Early early `json:"early,omitzero"`
 	// Pace is how steps were made; nil: nothing is known of them.
@@ -70,8 +75,10 @@ type TaskRecord struct {
 	Step                  int64           `json:"step,omitempty"`    // the last that it has reported, and when
 	StepAt                int64           `json:"step_at,omitempty"`
 	StoreDirty            bool            `json:"store_dirty,omitempty"`
-	Parked                bool            `json:"parked,omitempty"`  // the generation that was formed last is without it
-	Surplus               bool            `json:"surplus,omitempty"` // a person wants fewer tasks of its role
+	Parked                bool            `json:"parked,omitempty"`       // the generation that was formed last is without it
+	Surplus               bool            `json:"surplus,omitempty"`      // a person wants fewer tasks of its role
+	ParkedSince           int64           `json:"parked_since,omitempty"` // the others work without it, and what it was lost by
+	ParkedBy              Cause           `json:"parked_by,omitempty"`
 	SuspectsServices      bool            `json:"suspects_services,omitempty"`
 	ConsistentServerState bool            `json:"consistent_server_state,omitempty"` // its attempt continues from what the services hold
 	// Stop is why its attempt was told to end; nil: it was not.
@@ -137,10 +144,13 @@ func (j *Job) Journal() Journal {
 		return known
 	}
 	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.phase == assembling, Saves: j.consistentSaves, PeersNeeded: j.peersNeeded, DirectoryRemoved: millis(j.dirRemoved), Pace: j.pace.Record(), Early: j.early,
-		FixedWorld: j.fixedWorld, WorldChanged: j.worldChanged, Resized: millis(j.resized), Grown: toMillis(j.grown),
+		FixedWorld: j.fixedWorld, WorldChanged: j.worldChanged, Resized: millis(j.resized), Grown: toMillis(j.grown), MoreWanted: millis(j.moreWanted),
 		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), NoSparesBefore: millis(j.noSparesUntil), NodeTroubles: j.troubleRecords()}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
+	}
+	if j.unexplained != nil {
+		r.Unexplained = j.unexplained.name
 	}
 	r.Tasks = make([]TaskRecord, 0, len(j.tasks))
 	for _, t := range j.tasks {
@@ -155,7 +165,7 @@ func (t *task) journal() TaskRecord {
 		Name: t.name, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Port: t.port, PID: t.run.pid,
 		MemoryMB: t.memoryMB, Failures: toMillis(t.history.failures), Losses: toMillis(t.history.losses),
-		LastLoss: millis(t.history.lastLoss), LostAt: millis(t.loss.since), StoreDirty: t.dirty, Parked: t.parked, Surplus: t.surplus,
+		LastLoss: millis(t.history.lastLoss), LostAt: millis(t.loss.since), StoreDirty: t.dirty, Parked: t.parked, Surplus: t.surplus, ParkedSince: millis(t.absence.since), ParkedBy: t.absence.cause,
 		SuspectsServices: t.loss.suspectsServices, ConsistentServerState: t.run.fromServices, FinishBy: millis(t.run.finishBy),
 		Early: t.history.early, Moves: t.history.moves, Step: t.progress.step, StepAt: millis(t.progress.at),
 	}
@@ -167,6 +177,7 @@ func (t *task) journal() TaskRecord {
 	}
 	if t.loss.fault.Kind != FaultNone {
 		fault := t.loss.fault
+		fault.Cause, fault.Why = t.loss.cause, t.loss.why
 		r.Fault = &fault
 	}
 	if len(t.expiring) > 0 {
@@ -190,7 +201,7 @@ func (j *Job) Resume(r Journal) {
 	j.outcome, j.why, j.dirRemoved = r.Outcome, r.Why, fromMilli(r.DirectoryRemoved)
 	j.pace.Resume(r.Pace)
 	j.early = r.Early
-	j.fixedWorld, j.worldChanged, j.resized, j.grown = r.FixedWorld, r.WorldChanged, fromMilli(r.Resized), fromMillis(r.Grown)
+	j.fixedWorld, j.worldChanged, j.resized, j.grown, j.moreWanted = r.FixedWorld, r.WorldChanged, fromMilli(r.Resized), fromMillis(r.Grown), fromMilli(r.MoreWanted)
 	j.resumeSpares(r)
 	j.resumeTroubles(r.NodeTroubles)
 	if !r.GangStart {
@@ -202,6 +213,7 @@ func (j *Job) Resume(r Journal) {
 			j.resumeTask(t, rec)
 		}
 	}
+	j.unexplained = j.named[r.Unexplained]
 	j.absent = j.parkedOrdinals()
 }
 
@@ -213,9 +225,10 @@ func (j *Job) resumeTask(t *task, r TaskRecord) {
 	t.progress = progress{r.Step, fromMilli(r.StepAt)}
 	t.loss.since, t.loss.suspectsServices, t.dirty = fromMilli(r.LostAt), r.SuspectsServices, r.StoreDirty
 	t.parked, t.surplus = r.Parked, r.Surplus
+	t.absence = absence{fromMilli(r.ParkedSince), r.ParkedBy}
 	t.memoryMB = max(t.memoryMB, r.MemoryMB)
 	if r.Fault != nil {
-		t.loss.fault = *r.Fault
+		t.loss.fault, t.loss.cause, t.loss.why = *r.Fault, r.Fault.Cause, r.Fault.Why
 		j.openFaults++
 	}
 	for c, until := range r.AwaitingExpiry {

@@ -20,6 +20,9 @@ type Limits struct {
 	// QuorumWait is how long a gang start waits for all tasks once there is a quorum,
 	// where a role may start with fewer; less than zero: it does not.
 	QuorumWait time.Duration
+	// LossWait is the same for what was lost and has no container that is being prepared; 0:
+	// QuorumWait.
+	LossWait time.Duration
 	// Unreachable is how long an agent must be without a connection before a group goes
 	// on without its task that can.
 	Unreachable time.Duration
@@ -39,7 +42,8 @@ type Limits struct {
 	LeaseExpiry time.Duration
 	// Save is how long a task that is to move is left running until the next
 	// checkpoint, and then what it gets between SIGTERM and SIGKILL, if that is more
-	// than Stop. Both are shorter where less time is left.
+	// than Stop. Both are shorter where less time is left. Less than zero: no
+	// checkpoint is waited for.
 	Save time.Duration
 	// SpareHoldoff is how long no spares are asked for after the scheduler wanted
 	// containers back.
@@ -113,9 +117,12 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Prepare, 10*time.Minute)
 	d(&l.QuorumWait, DefaultElasticWait)
 	l.QuorumWait = max(l.QuorumWait, 0)
+	d(&l.LossWait, l.QuorumWait)
+	l.LossWait = max(l.LossWait, 0)
 	d(&l.Unreachable, 2*time.Second)
 	d(&l.GrowPause, 5*time.Minute)
 	d(&l.Save, 30*time.Second)
+	l.Save = max(l.Save, 0)
 	d(&l.SpareHoldoff, time.Minute)
 	d(&l.Orphan, time.Minute)
 	d(&l.Stop, DefaultStop)

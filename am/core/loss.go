@@ -31,17 +31,23 @@ func (j *Job) lost(t *task, c Cause) {
 	j.emit(Record{Task: t.name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
 		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.run.number, 0), c, t.loss.why)})
 	if t.together() && t.run.number >= 0 && !j.isParked(t) {
-		j.restart(t, "was lost", j.afterLoss, (*task).together)
+		j.restart(t, "", j.afterLoss, (*task).together)
 	}
 }
 
 // restart begins a new generation: the tasks that are to be in it are stopped where
-// they are and start again once all are ready. grace is what each has to end, as in halt.
+// they are and start again once all are ready. why is for the event log, as in "worker-0
+// joins"; empty: tasks were lost, and whose loss was the reason is told once it is known
+// (attributeFailure). grace is what each has to end, as in halt.
 func (j *Job) restart(cause *task, why string, grace func(*task) time.Duration, in func(*task) bool) {
 	if j.phase != assembling {
 		j.generation++
 		j.beginAssembling()
-		j.record(nil, KindNote, "generation %d: all tasks start again because %s %s", j.generation, cause.name, why)
+		if why == "" {
+			j.unexplained = cause
+		} else {
+			j.record(nil, KindNote, "generation %d: all tasks start again because %s %s", j.generation, cause.name, why)
+		}
 	}
 	for _, t := range j.tasks {
 		if t == cause || !in(t) {

@@ -38,7 +38,7 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets the spare one on %s in its place", t.name, s.node)
 			continue
 		}
-		if o := j.parkedFor(t); o != nil && !e.Strict {
+		if o := j.insteadOf(t); o != nil && !e.Strict {
 			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets that of %s in its place", t.name, o.name)
 			t = o
 		}
@@ -401,6 +401,10 @@ func (j *Job) depart(t *task, c Cause) {
 	if t.loc.agentPID != 0 {
 		// What it still writes is written before the next attempt starts.
 		j.awaitExpiry(t, container, j.now.Add(j.limits.Leave+j.limits.LeaseExpiry))
+		if t.departed == nil {
+			t.departed = map[string]bool{}
+		}
+		t.departed[container] = true
 		j.emit(ReleaseAgent{container, c.String()})
 	} else {
 		j.emit(Release{container})

@@ -41,7 +41,7 @@ type player struct {
 }
 
 // usual leaves out of a transcript what is so of nearly all.
-var usual = strings.NewReplacer(" NeedsPeers:false", "", "FixedWorld:false", "", " Absent:[]", "", " Fenced:[]", "", " WorldChanged:false", "", " Pause:0s", "", " Others:map[]", "", " Near:[]", "", " Counts:[]", "")
+var usual = strings.NewReplacer(" NeedsPeers:false", "", "FixedWorld:false", "", " Absent:[]", "", " Fenced:[]", "", " WorldChanged:false", "", " Pause:0s", "", " Others:map[]", "", " Near:[]", "", " Counts:[]", "", " PeerPort:0 Notes:", " Notes:")
 
 func play(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
 	t.Helper()
@@ -117,6 +117,8 @@ func (p *player) answer(a core.Action) core.Event {
 		}
 		p.hosted[a.Task] = a.Container
 		return core.AgentPrepared{Container: a.Container, Port: port}
+	case core.ChangePort:
+		return core.AgentPrepared{Container: a.Container, Port: a.Port, PeerPort: a.Port}
 	case core.Start:
 		return core.TaskStarted{Container: a.Container, Attempt: a.Attempt, PID: 200}
 	case core.Vacate:

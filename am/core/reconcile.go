@@ -95,7 +95,7 @@ func (r *reconciliation) noteNumbers(e AgentConnected) {
 		r.known.Tasks = append(r.known.Tasks, TaskRecord{Name: e.Task, Attempt: -1})
 	}
 	k := &r.known.Tasks[i]
-	k.Port = cmp.Or(k.Port, e.PeerPort)
+	k.Port = cmp.Or(e.PeerPort, k.Port) // others may be out of date
 	if e.Attempt >= k.Attempt {
 		k.Attempt, k.Container = e.Attempt, e.Container
 	}
@@ -237,7 +237,7 @@ func (j *Job) journalFromReports(r *reconciliation, newest map[string]*AgentConn
 		k.PID, k.StoreDirty, k.AwaitingExpiry, k.Stop = 0, true, map[string]int64{}, nil
 		e := newest[t.name]
 		if e != nil {
-			k.Attempt, k.Port = max(k.Attempt, e.Attempt), cmp.Or(k.Port, e.PeerPort)
+			k.Attempt, k.Port = max(k.Attempt, e.Attempt), cmp.Or(e.PeerPort, k.Port)
 		}
 		k.Port = cmp.Or(k.Port, t.port)
 		behind := !isDone(k.State)

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
+
+	"holdfast/proto"
 )
 
 // A person may say how many tasks of a role the job is to work with, within the range that
@@ -26,18 +29,25 @@ func (j *Job) scaleRequested(e ScaleRequested) {
 		return
 	}
 	slices.SortStableFunc(tasks, func(a, b *task) int { return cmp.Compare(j.dispensable(a), j.dispensable(b)) })
-	by, changed := cmp.Or(e.User, "somebody"), false
+	by, changed, more := cmp.Or(e.User, "somebody"), false, false
 	for i, t := range tasks {
 		if surplus := i >= int(e.Count); surplus != t.surplus {
-			t.surplus, changed = surplus, true
+			t.surplus, changed, more = surplus, true, !surplus
 			j.touch(t)
 		}
 	}
 	if !changed {
 		return
 	}
-	j.record(nil, KindNote, "%s wants %d tasks of the role %s", by, e.Count, e.Role)
-	j.grown = nil // what a person wants does not wait
+	when := ""
+	if tasks[0].together() && j.phase == jobRunning && j.limits.Save > 0 {
+		when = fmt.Sprintf(": at the next complete checkpoint, or in %s", j.limits.Save)
+	}
+	j.record(nil, KindNote, "%s wants %d tasks of the role %s%s", by, e.Count, e.Role, when)
+	j.grown, j.moreWanted = nil, time.Time{} // what a person wants does not wait
+	if more {
+		j.moreWanted = j.now
+	}
 	for _, t := range tasks {
 		if t.surplus {
 			j.dismiss(t)
@@ -82,8 +92,34 @@ func (j *Job) dismiss(t *task) {
 	j.becomeLeaving(t, o)
 }
 
+// keepSurplus has those go on that were to leave, and without whom the others cannot go on
+// from the newest checkpoint: only as many ranks can read it as have saved it.
+func (j *Job) keepSurplus() {
+	if !j.fixedWorld {
+		return
+	}
+	var kept []string
+	for _, t := range j.tasks {
+		if t.together() && t.surplus && !t.parked {
+			t.surplus = false
+			kept = append(kept, t.name)
+			j.touch(t)
+			j.wantAgain(t)
+		}
+	}
+	if kept != nil {
+		j.record(nil, KindNote, "the newest checkpoint can be read by as many ranks only as have saved it, so that %s cannot be done without", proto.Some(kept))
+	}
+}
+
 // wantAgain has a task work that was surplus.
 func (j *Job) wantAgain(t *task) {
+	if !t.together() {
+		t.absence = absence{}
+	}
+	if t.absence.cause == CauseScaledDown { // it is not missing because of that any longer
+		t.absence.cause = CauseUnknown
+	}
 	switch {
 	case t.state == surplus:
 		t.loss.why, t.loss.cause = "", CauseUnknown

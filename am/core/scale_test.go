@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,68 @@ func TestRanksAreScaled(t *testing.T) {
 		p.exit(name, core.TaskExited{})
 	}
 	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+// TestScalingDoesNotWaitForACheckpointForLong: those that are too many leave, and those
+// that are wanted again join, within the time of Limits.Save, and at once where nothing saves.
+func TestScalingDoesNotWaitForACheckpointForLong(t *testing.T) {
+	for save, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 10 * time.Second: 10 * time.Second, -1: 0} {
+		p := playElastic(t, core.Limits{Save: save})
+		p.scale(2)
+		if want > 0 {
+			p.wait(want - time.Millisecond)
+			p.members("worker-0", "worker-1", "worker-2", "worker-3")
+		}
+		p.wait(time.Second)
+		p.members("worker-0", "worker-1")
+		p.wait(time.Hour)
+		p.members("worker-0", "worker-1")
+		p.scale(4)
+		if want > 0 {
+			p.wait(want - time.Millisecond)
+			p.members("worker-0", "worker-1")
+		}
+		p.wait(time.Second)
+		p.members("worker-0", "worker-1", "worker-2", "worker-3")
+		if k := p.named("worker-3"); k.Parked {
+			t.Errorf("with %s, worker-3 is still parked", save)
+		}
+	}
+}
+
+// TestWhoIsMissingLaterWaitsForACheckpoint: that a person wanted more ranks is about those
+// that were missing then.
+func TestWhoIsMissingLaterWaitsForACheckpoint(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.scale(2)
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1")
+	p.scale(4)
+	p.wait(time.Second)
+	p.exit("worker-0", core.TaskExited{Code: 1}) // all start again, with those that are prepared
+	p.wait(time.Minute)
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	p.step(core.PreemptionWarned{Containers: []string{p.named("worker-1").Container}, Strict: true, Within: time.Minute})
+	p.step(core.CheckpointSealed{})
+	p.wait(time.Hour)
+	p.members("worker-0", "worker-2", "worker-3")
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+}
+
+// TestScalingLeavesOtherReasons: a task that is missing because its container was preempted is
+// shown as such, whatever number a person wants.
+func TestScalingLeavesOtherReasons(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.step(core.PreemptionWarned{Containers: []string{"c3", "c4"}, Strict: true, Within: time.Minute})
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1")
+	p.scale(3)
+	for _, name := range []string{"worker-2", "worker-3"} {
+		if k := p.named(name); k.ParkedBy != core.CausePreempted {
+			t.Errorf("%s is parked by %q", name, k.ParkedBy)
+		}
+	}
 }
 
 func TestRanksAreScaledBeforeTheyStart(t *testing.T) {
@@ -149,6 +212,35 @@ func TestASuccessorKnowsWhatIsSurplus(t *testing.T) {
 	if strings.Contains(p.since(mark), "core.Ask{") {
 		t.Errorf("containers are asked for that nobody wants:\n%s", p.since(mark))
 	}
+}
+
+// TestWhoACheckpointNeedsStays: that as many ranks only can read it as have saved it is known
+// once there is one, and a person may have wanted fewer before.
+func TestWhoACheckpointNeedsStays(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.step(core.ScaleRequested{Role: "worker", Count: 3, User: "alice"})
+	p.wait(time.Second)
+	p.step(core.CheckpointSealed{FixedWorld: true})
+	p.wait(time.Hour)
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	p.says("so that worker-3 cannot be done without")
+	if p.named("worker-0").Attempt != 0 {
+		t.Errorf("the others were stopped\n%s", p.log.String())
+	}
+
+	// One that has been stopped already comes back.
+	p = playElastic(t, core.Limits{})
+	p.mute["TaskExited"], p.mute["Allocated"] = true, true
+	p.step(core.ScaleRequested{Role: "worker", Count: 3, User: "alice"})
+	p.step(core.CheckpointSealed{})
+	p.step(core.CheckpointSealed{FixedWorld: true})
+	for i := range 4 {
+		p.exit(fmt.Sprintf("worker-%d", i), core.TaskExited{Signal: 15, Stopped: true})
+	}
+	p.wait(time.Hour)
+	p.starts("worker-0", false)
+	p.free("worker-3", "c9")
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 }
 
 func TestScalingIsRefused(t *testing.T) {

@@ -47,8 +47,11 @@ func (s *sim) act(a core.Action) {
 				s.fromAgent(b, core.AgentPrepared{Container: b.id, Port: b.port})
 			})
 		})
+	case core.ChangePort:
+		s.changePort(a)
 	case core.Start:
 		s.checkGroup(a)
+		s.noteAddress(a)
 		// Who is told again is told the same: what it does with the model goes by that.
 		if first, again := s.fromServices[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.ConsistentServerState {
 			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.ConsistentServerState)
@@ -64,6 +67,9 @@ func (s *sim) act(a core.Action) {
 		if a.Stack && !s.requested(a.Container) {
 			stalled, _ := s.job.Hosted(a.Container)
 			s.faults[stalled.Name]++
+			if s.mute {
+				s.fail("%s is stopped because no steps are told of, and none ever was", a.Container)
+			}
 			if s.now.Sub(s.stuckAt) > 2*stepEvery {
 				s.fail("%s is stopped because no steps are made, and they are", a.Container)
 			}
@@ -88,12 +94,21 @@ func (s *sim) act(a core.Action) {
 			})
 		})
 	case core.PrepareStore:
-		for _, c := range a.Fenced {
-			s.fenced[c] = true
-		}
-		s.tellAM(s.upTo(100*time.Millisecond), core.StorePrepared{})
+		within, epoch := s.upTo(100*time.Millisecond), s.epoch
+		s.after(within, func() {
+			if s.epoch == epoch {
+				s.saves.prepared(a)
+			}
+		})
+		s.tellAM(within, core.StorePrepared{})
 	case core.Record:
 		s.slow.told(a)
+		s.checkFound(a)
+		s.quiet = s.quiet || strings.Contains(a.Text, "in which all tasks ran")
+		if n := 0; strings.Contains(a.Text, "all tasks start again because") {
+			fmt.Sscanf(a.Text, "generation %d:", &n)
+			s.explained[n] = true
+		}
 		free := strings.Contains(a.Text, "stopped in order")
 		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted, core.CauseRequested, core.CauseScaledDown} {
 			free = free || strings.Contains(a.Text, c.String())
@@ -395,9 +410,11 @@ func (s *sim) run(b *simBox, a core.Start) {
 	}
 	p := &simProcess{task: a.Task, attempt: a.Attempt, generation: a.Generation, started: s.now, box: b}
 	s.checkOrder(p)
+	s.checkMeeting(p)
 	b.process, b.attempt, b.gen, b.exited = p, a.Attempt, a.Generation, nil
 	s.alive[a.Task] = p
 	s.model.began(p, a.ConsistentServerState)
+	s.saves.began(p, a.Absent)
 	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
 	if s.needsPeers() {
 		s.fromAgent(b, core.PeersNeeded{Container: b.id})

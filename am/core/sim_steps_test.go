@@ -93,7 +93,7 @@ func (s *sim) makeSteps() {
 		return
 	}
 	s.after(stepEvery, s.makeSteps)
-	if s.stuck() || s.down {
+	if s.stuck() || s.down || s.mute {
 		return
 	}
 	s.steps++
@@ -106,5 +106,21 @@ func (s *sim) makeSteps() {
 	}
 	if len(e.Steps) > 0 {
 		s.tellAM(20*time.Millisecond, e)
+	}
+}
+
+// simStall is Limits.Stall in simulated jobs.
+const simStall = 40 * time.Second
+
+// checkQuiet checks that the event log says of a job that tells of no steps that it does not.
+func (s *sim) checkQuiet() {
+	switch {
+	case !s.mute:
+	case !s.job.Complete():
+		s.whole = time.Time{}
+	case s.whole.IsZero():
+		s.whole = s.now
+	case !s.quiet && s.now.Sub(s.whole) > pace.Leniency*simStall:
+		s.fail("no step was told of for %s, and the event log does not say so", s.now.Sub(s.whole))
 	}
 }

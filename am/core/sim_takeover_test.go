@@ -3,6 +3,7 @@ package core_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"holdfast/am/core"
@@ -17,6 +18,8 @@ func (s *sim) restartAM() {
 	}
 	spares := s.idleSpares()
 	s.epoch++
+	s.whole, s.quiet = time.Time{}, false
+	clear(s.found)
 	s.down, s.died = true, s.now
 	clear(s.told)
 	epoch := s.epoch
@@ -74,6 +77,7 @@ func (s *sim) restartAM() {
 			}
 		}
 		s.step(e)
+		s.saves.takenOver()
 		s.checkSpares(spares, e)
 		s.touch()
 		for _, node := range slices.Sorted(maps.Keys(s.closing)) { // as the cluster's list of nodes says
@@ -86,6 +90,8 @@ func (s *sim) restartAM() {
 				s.tellAM(s.upTo(200*time.Millisecond), core.ContainerEnded{Container: id, Cause: core.CauseOwnFault, Exit: 137})
 			case b.excused && s.chance(50): // or it is not told at all
 				s.tellAM(s.upTo(time.Second), core.ContainerEnded{Container: id, Cause: core.CauseNodeLost})
+			case b.excused && (s.seed+uint64(b.line))%2 == 0:
+				s.findAgain(b)
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
@@ -166,7 +172,8 @@ func (s *sim) forget() {
 	s.forgotten = true
 	s.forgets++
 	clear(s.groups)
-	s.wanted = 0
+	clear(s.addresses) // the maps themselves are what processes know
+	s.scalings++       // the wish is forgotten
 	s.excuseNone()
 	clear(s.fromServices)
 	known := s.shown
@@ -184,4 +191,35 @@ func (s *sim) forget() {
 			return k.Name == task && k.Attempt >= p.attempt
 		})
 	}
+}
+
+// findAgain has YARN tell an application master of a container that was not handed over to it,
+// as a ResourceManager does that was lost with the one before, once the node is back. Its task
+// stays there, unless it is on its way out.
+func (s *sim) findAgain(b *simBox) {
+	epoch := s.epoch
+	s.after(5*time.Second, func() {
+		if s.epoch != epoch || s.down || b.ended || s.finish != nil {
+			return
+		}
+		t, _ := s.job.Hosted(b.id)
+		stays := !s.leaving(b)
+		b.excused = false
+		s.step(core.ContainerFound{Container: b.id, Node: b.node})
+		if stays {
+			s.found[t.Name] = true
+		}
+	})
+}
+
+// checkFound checks that no task leaves a container because YARN had lost it, and has told of
+// it since.
+func (s *sim) checkFound(a core.Record) {
+	if a.Kind != core.KindLost {
+		return
+	}
+	if s.found[a.Task] && strings.Contains(a.Text, "did not hand its container over") {
+		s.fail("%s leaves its container, which YARN has found again: %s", a.Task, a.Text)
+	}
+	delete(s.found, a.Task)
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 10000, "how many jobs TestSimulation runs")
+	seeds = flag.Int("seeds", 10000, "how many jobs of each kind TestLongSimulation runs")
 	first = flag.Uint64("first", 1, "the seed of the first of them")
 	seed  = flag.Uint64("seed", 0, "run only the job of this seed, and print what happens in it")
 )
@@ -37,11 +38,16 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //     where another application master is there by then;
 //   - attempts of a task count up, and so do the generations of tasks that
 //     run together only, of which no two are ever at work at the same time;
+//   - what ranks have saved together is of one generation, and nothing changes under those
+//     that have begun from it;
+//   - what is left of a generation knows no address at which one of a later generation is
+//     met;
 //   - no generation works with fewer members than its role needs, or with a number that is
 //     no multiple, and all its members are told the same of who they are;
 //   - nothing is told to an agent of another task;
 //   - no container is left that the job does not know of, nor an agent that is
-//     connected, in one that is lost to YARN alone;
+//     connected, in one that is lost to YARN alone; but in one that YARN has found again a
+//     task stays;
 //   - spares are handed from one application master to the next, and are never more than
 //     wanted;
 //   - what parameter servers hold is built on only where it is of one piece;
@@ -52,6 +58,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - no process that lingers for others is let end while one of them is at work;
 //   - what is restarted because no steps are made is restarted only then, and not while a
 //     task is busy, for a while;
+//   - of a job that tells of no steps nothing is restarted for that, and the event log says so
+//     after a while;
 //   - who is named as a straggler is one, and is not moved more often than is allowed;
 //   - what a person asks to be restarted ends, which is no failure of it;
 //   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
@@ -77,6 +85,8 @@ type sim struct {
 	died             time.Time      // an application master, last
 
 	model        simModel
+	saves        *simSaves
+	resizes      int // generations that had other members than the one before
 	slow         *simSlow
 	roles        []*proto.RoleSpec
 	spares       int
@@ -99,6 +109,7 @@ type sim struct {
 	boxes        map[string]*simBox
 	asked        map[string]bool
 	boxNo        int
+	ports        int                      // that were taken
 	work         map[string]time.Duration // what is left to do, per worker
 	calm         time.Time                // no faults after it
 	transcript   []string
@@ -111,8 +122,14 @@ type sim struct {
 	alike        int                  // processes that failed in the same way before a step
 	stepped      bool                 // an application master has been told of a step
 	stuckAt      time.Time            // when none could be made, last
+	mute         bool                 // steps are made, and none is told of
+	whole        time.Time            // since when all tasks run, as one application master knows; zero: they do not
+	quiet        bool                 // the event log of that one says that no step was told
 	groups       map[int][]int32      // generation -> who is not in it
-	wanted       int32                // tasks of the role that a person has scaled; 0: not known
+	addresses    map[int]simAddresses // generation -> where its members are met
+	explained    map[int]bool         // generations of which the event log says why they began
+	found        map[string]bool      // tasks whose container YARN has found again
+	scalings     int                  // how often a person has scaled a role, or that was forgotten
 	fenced       map[string]bool      // containers in which nothing can complete a save any longer
 	exports      *simProcess          // works without steps
 	exported     time.Time            // until then
@@ -126,6 +143,9 @@ type simProcess struct {
 	generation int
 	started    time.Time
 	box        *simBox
+	peers      simAddresses
+	rank       int
+	world      *simWorld
 	share      simShare
 	steps      int64 // of the job, that it took part in
 	hangs      bool  // no steps are made while it runs
@@ -246,8 +266,8 @@ func (s *sim) step(e core.Event) {
 		}
 	}
 	actions := s.job.Step(s.now, e)
-	_, steps := e.(core.StepsReported)
-	s.stepped = s.stepped || steps
+	steps, _ := e.(core.StepsReported)
+	s.stepped = s.stepped || len(steps.Steps) > 0
 	switch {
 	case slices.ContainsFunc(actions, core.RequiresWriteAhead):
 		s.save()
@@ -265,6 +285,7 @@ func (s *sim) step(e core.Event) {
 		s.log("    %T%+v", a, a)
 		s.act(a)
 	}
+	s.checkQuiet()
 	s.wake()
 }
 
@@ -316,24 +337,29 @@ func (s *sim) newJob() *core.Job {
 	var tasks []core.Task
 	for _, r := range s.roles {
 		for i := range int(r.Count) {
-			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
+			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i, Port: s.firstPort(r, len(tasks))})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, s.slow.limits(core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: 40 * time.Second, LivenessFile: true,
+	return core.New(tasks, s.restarts, s.spares, s.slow.limits(core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: simStall, LivenessFile: true,
 		QuorumWait: s.quorumWait, Grow: s.grow, GrowPause: 20 * time.Second}))
 }
 
-func simulate(t *testing.T, n uint64, tell bool) {
+// simulate runs the job of a seed, and returns how often its group had other members than
+// before.
+func simulate(t *testing.T, n uint64, tell bool) (resizes int) {
 	start := time.Unix(0, 0)
 	s := &sim{
 		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
-		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{}, unsaid: map[string]time.Time{}, groups: map[int][]int32{}, fenced: map[string]bool{},
+		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{}, unsaid: map[string]time.Time{}, groups: map[int][]int32{}, addresses: map[int]simAddresses{}, explained: map[int]bool{}, found: map[string]bool{}, fenced: map[string]bool{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
 	s.slow = newSimSlow(s)
+	s.saves = newSimSaves(s)
 	s.roles = psAndWorkers(int32(s.r.IntN(3)), 1+int32(s.r.IntN(3)))
-	if n%3 == 0 {
+	if n >= simGroups {
+		s.roles = ranks(2 + int32(s.r.IntN(4)))
+	} else if n%3 == 0 {
 		s.roles = ranks(1 + int32(s.r.IntN(4)))
 	} else if n%7 == 2 {
 		s.roles = coordinated(s.roles[0].Count, s.roles[1].Count)
@@ -348,8 +374,9 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	if s.r.IntN(4) == 0 {
 		s.restarts, s.losses = 1, 2
 	}
-	s.linger = n%4 == 1 && n%3 != 0
+	s.linger = n%4 == 1 && n%3 != 0 && n < simGroups
 	s.sweeps = n%11 == 4
+	s.mute = n%13 == 6
 	least := 10 * time.Second // of a worker's work
 	if s.r.IntN(8) == 0 {
 		least = 3 * time.Minute // what may take long shows, and the last of it without faults
@@ -377,6 +404,9 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		s.touch()
 	})
 	s.after(s.upTo(8*time.Second), s.fault)
+	if s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL {
+		s.after(simSaveEvery, s.saves.save)
+	}
 	s.after(stepEvery, s.makeSteps)
 	s.after(stepEvery, s.reportUsage)
 	s.slow.begin()
@@ -404,17 +434,52 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	if len(s.alive) != 0 {
 		s.fail("processes are left")
 	}
+	return s.resizes
 }
 
+// TestSimulation runs jobs of all kinds, more than half of them of groups that can do with
+// fewer, which go on with others than before in 3,000 jobs at least. TestLongSimulation runs
+// more.
 func TestSimulation(t *testing.T) {
 	if *seed != 0 {
 		simulate(t, *seed, true)
 		return
 	}
-	for n := range *seeds {
-		simulate(t, *first+uint64(n), false)
+	groups := *seeds * 9 / 20
+	others := *seeds * 7 / 20
+	if underRace() {
+		groups, others = groups/20, others/20
+	}
+	n := simulateMany(t, *first, others) + simulateMany(t, simGroups+*first, groups)
+	t.Logf("in %d of %d jobs, a group has gone on with others than before", n, others+groups)
+	if n < 3000 && *seeds >= 10000 && !underRace() {
+		t.Error("those are fewer than 3000")
+	}
+}
+
+// underRace reports whether the race detector is on, with which many jobs take many minutes.
+// There is nothing for it to find: package core has no goroutines.
+func underRace() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// TestLongSimulation runs as many jobs of all kinds as of groups that can do with fewer.
+func TestLongSimulation(t *testing.T) {
+	n := simulateMany(t, *first, *seeds) + simulateMany(t, simGroups+*first, *seeds)
+	t.Logf("in %d of %d jobs, a group has gone on with others than before", n, 2**seeds)
+}
+
+// simulateMany returns in how many jobs a group had other members than before.
+func simulateMany(t *testing.T, first uint64, count int) (resized int) {
+	t.Helper()
+	for n := range count {
+		if simulate(t, first+uint64(n), false) > 0 {
+			resized++
+		}
 		if t.Failed() {
-			return
+			return resized
 		}
 	}
+	return resized
 }

@@ -71,3 +71,19 @@ func TestASpareTakesNoTaskOfAnotherImage(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoGetsASpareIsWaitedFor: and who gets none is not, where nothing else is waited for.
+func TestWhoGetsASpareIsWaitedFor(t *testing.T) {
+	p := playWith(t, elastic(2, 4), 3, 1, core.Limits{LossWait: -1})
+	p.step(core.Begin{})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	p.mute["Allocated"], p.mute["AgentPrepared"] = true, true
+	p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseUnknown})
+	spare := p.named("worker-0").Container
+	p.wait(29 * time.Second)
+	p.starts("worker-1", false)
+	p.step(core.AgentPrepared{Container: spare, Port: 20000})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+	p.step(core.ContainerEnded{Container: "c2", Cause: core.CauseUnknown})
+	p.members("worker-0", "worker-2", "worker-3")
+}

@@ -14,6 +14,9 @@ import (
 // A job that has made steps, and makes none for too long, has stalled: first the event log
 // says so; then the task that has made no step for longest is restarted, then all are, and
 // then the job ends. Tasks that are busy postpone each of these (package pace).
+//
+// Of a job that has never made steps it is not known that it makes any: its program may
+// tell of none. The event log says once that none was told for long, and nothing is done.
 
 // stepped takes in which steps tasks have made, and that they have saved.
 func (j *Job) stepped(e StepsReported) {
@@ -64,6 +67,10 @@ func (j *Job) watchSteps() {
 	if !j.past(j.stallDeadline()) {
 		return
 	}
+	if j.unpaced() {
+		j.tellQuiet()
+		return
+	}
 	t, silent := j.longestSilent(), j.now.Sub(p.Since())
 	if t == nil { // what runs has never reported a step
 		p.Restart(j.now)
@@ -88,6 +95,45 @@ func (j *Job) watchSteps() {
 	j.escalate(t, silent)
 }
 
+// unpaced reports whether nothing is known of how the job makes steps, or whether it does.
+func (j *Job) unpaced() bool {
+	return !j.pace.Measured() || j.pace.Guessed() && !j.anyStep()
+}
+
+// anyStep reports whether a task has ever reported a step.
+func (j *Job) anyStep() bool { return j.any(func(t *task) bool { return t.progress.step != 0 }) }
+
+// quietDue is when the event log is to say that such a job has made no step: after as long
+// as a job at work may go without one at most.
+func (j *Job) quietDue() time.Time {
+	if j.pace.Quiet {
+		return time.Time{}
+	}
+	least := j.limits.Stall
+	if least < 0 {
+		least = DefaultStall
+	}
+	return j.pace.Since().Add(pace.Leniency * least)
+}
+
+// tellQuiet says that no step was made for long by a job of which no pace is known.
+func (j *Job) tellQuiet() {
+	silent := j.now.Sub(j.pace.Since())
+	what, who := "no step yet", ""
+	if j.anyStep() {
+		what = "no further step"
+	}
+	switch busy := j.busiest(); {
+	case busy != nil:
+		who = "; " + busy.describeUsage()
+	case silent > pace.BusyFor+pace.UsageInterval: // otherwise what they use is not known yet
+		who = "; no task is busy (yarn-submit stacks shows where they stand)"
+	}
+	j.pace.Quiet = true
+	j.record(nil, KindNote, "%s after %s in which all tasks ran; steps are looked for in what tasks print (--progress) and in event files, and as the program may tell of none, nothing is restarted for it%s",
+		what, silent.Round(time.Second), who)
+}
+
 // stallDue is when something is to be done about a stall, if no step is made before and
 // no task is busy; zero: not while nothing changes.
 func (j *Job) stallDue() time.Time {
@@ -107,8 +153,11 @@ func (j *Job) lastStallDue() time.Time {
 func (j *Job) stallDeadline() time.Time {
 	p := &j.pace
 	var next earliest
-	if !p.Due() || !p.Measured() {
+	switch {
+	case !p.Due():
 		return next.time
+	case j.unpaced():
+		return j.quietDue()
 	}
 	if !p.Warned {
 		next.consider(p.Since().Add(p.Limit(j.limits.StallWarning)))
@@ -204,7 +253,7 @@ func (j *Job) escalate(t *task, silent time.Duration) {
 	j.halt(t, StopStalled, CauseUnknown, 0)
 	j.pace.Tried++
 	if j.pace.Tried == stallTries {
-		j.restart(t, "was lost", graceOf(0), func(*task) bool { return true })
+		j.restart(t, "has stalled", graceOf(0), func(*task) bool { return true })
 	}
 }
 

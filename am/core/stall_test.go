@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func TestTranscriptsOfStalls(t *testing.T) {
 	}{
 		{"before the first step", psAndWorkers(1, 2), func(p *player) {
 			p.wait(24 * time.Hour)
-		}, running, nil},
+		}, running, []string{"no task has told of a step"}},
 		{"it goes on by itself", psAndWorkers(1, 2), func(p *player) {
 			p.steps(12, time.Second, "worker-0", "worker-1")
 			p.wait(5 * time.Minute)
@@ -99,6 +100,66 @@ func TestTranscriptsOfStalls(t *testing.T) {
 				}
 			}
 			p.golden()
+		})
+	}
+}
+
+// TestAJobWithoutSteps: of a job of which it is not known whether it makes steps, the event
+// log and its state say once that none was told, after three times the limit of a stall, and
+// nothing is restarted.
+func TestAJobWithoutSteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit time.Duration
+		begin func(p *player)
+		after time.Duration
+		says  []string
+	}{
+		"none":               {0, func(*player) {}, 30 * time.Minute, []string{"no step yet after 30m0s", "--progress", "no task is busy (yarn-submit stacks"}},
+		"none, of ranks":     {time.Minute, func(p *player) { p.exit("worker-0", core.TaskExited{Signal: 9}) }, 3 * time.Minute, []string{"no step yet after 3m0s"}},
+		"stalls are told":    {-1, func(*player) {}, 30 * time.Minute, []string{"no step yet after 30m0s"}},
+		"it hangs after one": {0, func(p *player) { p.steps(1, time.Second, "worker-0") }, 30 * time.Minute, []string{"no further step after 30m0s"}},
+		"no journal is found": {0, func(p *player) {
+			p.forgets = true
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+			for i, c := range []string{"c1", "c2"} {
+				p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: fmt.Sprintf("worker-%d", i), Port: 20000, PeerPort: 20000, TaskPID: 200})
+			}
+		}, 30 * time.Minute, []string{"no step yet after 30m0s"}},
+		"it is busy": {time.Minute, func(p *player) {
+			for n := range 4 {
+				p.step(core.StepsReported{Usage: []pace.Usage{{Task: "worker-1", CPU: time.Duration(n) * time.Minute}}})
+				p.wait(pace.UsageInterval)
+			}
+		}, 0, []string{"no step yet after 3m0s", "worker-1 is busy: it uses 1.0 CPUs"}},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			p := playWith(t, ranks(2), 3, 0, core.Limits{Stall: c.limit})
+			p.made = map[string]int64{}
+			p.step(core.Begin{})
+			c.begin(p)
+			attempt := p.named("worker-0").Attempt
+			if c.after > 0 {
+				p.wait(c.after - time.Second)
+				if strings.Contains(p.log.String(), "step yet") || strings.Contains(p.log.String(), "further step") {
+					t.Fatalf("it is told too early\n%s", p.log.String())
+				}
+			}
+			p.wait(time.Second)
+			for _, text := range c.says {
+				p.says(text)
+			}
+			p.wait(24 * time.Hour)
+			if n := strings.Count(p.log.String(), "in which all tasks ran"); n != 1 {
+				t.Errorf("it is told %d times\n%s", n, p.log.String())
+			}
+			p.state(proto.JobState_JOB_STATE_RUNNING)
+			if _, why := p.job.State(); !strings.Contains(why, "no task has told of a step") || p.named("worker-0").Attempt != attempt {
+				t.Errorf("it runs as %q, in attempt %d", why, p.named("worker-0").Attempt)
+			}
+			p.steps(2, time.Second, "worker-0")
+			if _, why := p.job.State(); why != "" {
+				t.Errorf("it makes steps, and runs as %q", why)
+			}
 		})
 	}
 }

@@ -74,7 +74,7 @@ func (j *Job) gangReady() bool {
 	if j.gang.quorum.IsZero() {
 		j.gang.quorum = j.now
 	}
-	if j.now.Sub(j.gang.quorum) < j.limits.QuorumWait && j.any(func(t *task) bool { return j.holdsUpGang(t) && j.comesSoon(t) }) {
+	if j.now.Sub(j.gang.quorum) < j.quorumWait() && j.any(func(t *task) bool { return j.holdsUpGang(t) && j.comesSoon(t) }) {
 		return false
 	}
 	for _, t := range j.tasks {
@@ -83,6 +83,14 @@ func (j *Job) gangReady() bool {
 		}
 	}
 	return true
+}
+
+// quorumWait is how long all tasks are waited for once there is a quorum.
+func (j *Job) quorumWait() time.Duration {
+	if !j.begun || j.any(func(t *task) bool { return j.holdsUpGang(t) && t.state == preparing && !t.unreachable() }) {
+		return j.limits.QuorumWait
+	}
+	return j.limits.LossWait
 }
 
 // startBy is by when the job has to have started; zero: there is no such time, as where
@@ -143,7 +151,6 @@ func (j *Job) giveUpStart() {
 		why += "; " + j.waiting
 	}
 	j.end(proto.JobState_JOB_STATE_FAILED, why)
-	j.proceedEnding()
 }
 
 // markDirty notes that a task's attempt has ended, and may have left a broken save.
@@ -168,7 +175,7 @@ func (j *Job) mayStart(t *task) bool { return !t.surplus && !j.isParked(t) && j.
 
 // prepares reports whether a task waits for nothing of its own.
 func (j *Job) prepares(t *task) bool {
-	if !t.state.startable() || t.unreachable() || len(t.expiring) > 0 || t.notBefore.After(j.now) {
+	if !t.state.startable() || t.unreachable() || t.awaitsPort() || len(t.expiring) > 0 || t.notBefore.After(j.now) {
 		return false
 	}
 	// In a gang start, nobody waits for a service that starts with it.

@@ -85,3 +85,24 @@ func TestWhoIsStoppedWhileTheStoreIsPreparedWaitsForItAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyBeginsBeforeTheStoreIsPutRight: a rank that has saved nothing itself waits, too,
+// until what another has left half written is put right.
+func TestNobodyBeginsBeforeTheStoreIsPutRight(t *testing.T) {
+	p := play(t, ranks(3), 3)
+	p.step(core.Begin{})
+	p.mute["StorePrepared"], p.mute["TaskExited"] = true, true
+	// worker-2 comes back without having heard of its attempt, which therefore has left
+	// nothing, and worker-1 has failed.
+	p.step(core.AgentDisconnected{Container: "c3"})
+	p.exit("worker-1", core.TaskExited{Signal: 9})
+	p.step(core.AgentConnected{Container: "c3", Host: "h", PID: 100, Task: "worker-2", Port: 20000, PeerPort: 20000, Attempt: -1})
+	p.exit("worker-0", core.TaskExited{Signal: 15, Stopped: true})
+	p.wait(2 * time.Second)
+	for _, task := range []string{"worker-0", "worker-1", "worker-2"} {
+		p.starts(task, false)
+	}
+	p.says("core.PrepareStore{AllDown:true}")
+	p.step(core.StorePrepared{})
+	p.members("worker-0", "worker-1", "worker-2")
+}

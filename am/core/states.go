@@ -73,6 +73,7 @@ func (j *Job) becomeWaiting(t *task, request string) {
 func (j *Job) becomeSurplus(t *task) {
 	j.becomeLost(t)
 	t.loss.since = time.Time{} // it is not waited for
+	j.noteAbsence(t)
 	t.state = surplus
 }
 
@@ -107,6 +108,12 @@ func (j *Job) becomePreparing(t *task, host string, agentPID int, deadline time.
 func (j *Job) becomePrepared(t *task, port int) {
 	t.loc.port = port
 	j.becomeReady(t)
+}
+
+// becomeUnaddressed: the task is to listen on another port in its container.
+func (j *Job) becomeUnaddressed(t *task) {
+	j.touch(t)
+	t.loc.port = 0
 }
 
 // becomeReady: the task can start in its container. It was prepared there, or its

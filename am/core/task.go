@@ -22,7 +22,7 @@ type Task struct {
 	Container string
 	Node      string
 	Host      string // at which peers reach it
-	Port      int    // by which peers know it, for the life of the job; 0: not chosen yet
+	Port      int    // by which peers know it; 0: not chosen yet
 	RealPort  int    // on which it listens now
 	MemoryMB  int64  // of its container, or of the next one
 	PID       int
@@ -30,6 +30,8 @@ type Task struct {
 	Why       string // of its last loss
 	Cause     Cause
 	Parked    bool       // the job works without it, until its group forms again, or its role is scaled up
+	Since     time.Time  // it is parked since then
+	ParkedBy  Cause      // what it was lost by then
 	Tail      []string   // last lines of output of an attempt that failed
 	Exit      TaskExited // how that attempt ended; zero: its container was lost
 	Speed     pace.Speed // of its attempt
@@ -49,6 +51,7 @@ type task struct {
 	index   int // in its role
 	ordinal int // in Job.tasks
 	port    int // by which peers know it
+	first   int // by which they knew it at first
 
 	state    state
 	request  string   // outstanding Ask
@@ -62,12 +65,14 @@ type task struct {
 	// expiring are containers whose agents may still run an attempt, until when at
 	// the latest; nothing is started before their leases have expired.
 	expiring  map[string]time.Time
-	notBefore time.Time // it does not start before: the delay after a failure
-	parked    bool      // the generation that was formed last is without it (group.go)
-	surplus   bool      // a person wants fewer tasks of its role (scale.go)
-	dirty     bool      // the store was not prepared since its last attempt ended, or ever
-	dirtied   time.Time // when that attempt ended; zero: none has for this application master
-	listed    bool      // in Job.busy
+	departed  map[string]bool // those of expiring in which its attempt has ended: an agent writes what is left
+	notBefore time.Time       // it does not start before: the delay after a failure
+	parked    bool            // the generation that was formed last is without it (group.go)
+	absence   absence         // while it is parked or surplus
+	surplus   bool            // a person wants fewer tasks of its role (scale.go)
+	dirty     bool            // the store was not prepared since its last attempt ended, or ever
+	dirtied   time.Time       // when that attempt ended; zero: none has for this application master
+	listed    bool            // in Job.busy
 }
 
 // location is the container that a task is in, and its agent. The zero value is none.
@@ -75,13 +80,19 @@ type location struct {
 	container, node string
 	host            string     // at which peers reach the node
 	agentPID        int        // 0: the agent is not connected
-	port            int        // on which the task listens; 0: it is not prepared
+	port            int        // on which the task listens; 0: it is not prepared, or is to listen on another
 	silent          time.Time  // since when the agent is unreachable
 	deadline        time.Time  // of attach, prepare, or the return of the agent
 	files           localizing // before the agent has attached
 	orphan          *orphan    // nil: YARN has not lost the container
 	leave           leaveOrder
 	slow            bool // it has to leave since it is a straggler there
+}
+
+// absence is since when the others work without a task, and what it was lost by.
+type absence struct {
+	since time.Time
+	cause Cause
 }
 
 // leaveOrder has a task leave its container. The zero value is no order.
@@ -173,13 +184,17 @@ type progress struct {
 
 // view is the task as others see it.
 func (j *Job) view(t *task) Task {
-	return Task{
+	v := Task{
 		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.ordinal, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port, MemoryMB: t.memoryMB,
 		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Parked: j.isParked(t) || t.state == surplus, Tail: t.loss.tail, Exit: t.loss.exit,
 		Speed: t.run.speed.known, slowSince: t.run.speed.since,
 		failures: len(t.history.failures),
 	}
+	if v.Parked {
+		v.Since, v.ParkedBy = t.absence.since, t.absence.cause
+	}
+	return v
 }
 
 // unreachable reports whether its agent was connected and is not any longer.

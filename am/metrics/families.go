@@ -102,6 +102,10 @@ var families = []family{
 		}},
 	{name: "holdfast_store_bytes_total", help: "Bytes in files that tasks have completed in checkpoint directories.", kind: counter,
 		values: always(func(s *scrape) float64 { return float64(s.StoredBytes) })},
+	{name: "holdfast_save_seconds", help: "Time that the save of a checkpoint took: from the first change of one of its files until the last was in its place.",
+		histogram: func(s *scrape) status.Histogram { return s.Saves }},
+	{name: "holdfast_restore_seconds", help: "Time that an attempt read at its checkpoint paths before it went on.",
+		histogram: func(s *scrape) status.Histogram { return s.Restores }},
 	{name: "holdfast_losses_total", help: "Losses of tasks by cause.", kind: counter, labels: []string{"cause"},
 		values: func(s *scrape, emit func(float64, ...string)) {
 			for cause, n := range s.Losses {
@@ -155,7 +159,6 @@ func tasks(s *scrape, emit func(float64, ...string)) {
 	}
 }
 
-// byRole returns the values of a family that adds up the tasks of each role.
 // where is byRole of the roles of which any task has the value.
 func where(has func(*proto.TaskStatus) bool, value func(*proto.TaskStatus) float64) func(*scrape, func(float64, ...string)) {
 	all := byRole(value)
@@ -168,6 +171,7 @@ func where(has func(*proto.TaskStatus) bool, value func(*proto.TaskStatus) float
 	}
 }
 
+// byRole returns the values of a family that adds up the tasks of each role.
 func byRole(value func(*proto.TaskStatus) float64) func(*scrape, func(float64, ...string)) {
 	return func(s *scrape, emit func(float64, ...string)) {
 		sum := map[string]float64{}

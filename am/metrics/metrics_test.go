@@ -40,8 +40,10 @@ func newStore() *status.Store {
 			{AtUnixMs: now - 9000, Task: "worker-0", Cause: "node lost", RecoveredUnixMs: now - 6000, RecoveredAfterMs: 3000, ProgressUnixMs: now - 2000, ProgressAfterMs: 7000, LostSteps: 50},
 			{AtUnixMs: now - 1000, Task: "worker-1", Cause: "out of memory"},
 		},
-		Scalars: []*proto.ScalarValue{{Name: "loss", Value: 0.25}},
+		Scalars:     []*proto.ScalarValue{{Name: "loss", Value: 0.25}},
+		Generations: []*proto.Generation{{Number: 1, Tasks: 8, Of: 8, EndedUnixMs: 1}, {Number: 2, Tasks: 6, Of: 8}},
 	}, samples.New("", time.Now(), nil), nil, 0)
+	s.Saved(12300 * time.Millisecond)
 	s.Committed([]*proto.CommittedFile{{Name: "a", Size: 1000}, {Name: "b", From: "a", Size: 1000}, {Name: "c", Size: 24}})
 	return s
 }
@@ -84,6 +86,7 @@ func TestScrape(t *testing.T) {
 		`holdfast_stragglers{` + app + `,role="worker"} 1`,
 		`holdfast_stragglers{` + app + `,role="ps"} 0`,
 		`holdfast_generation{` + app + `} 2`,
+		`holdfast_group_tasks{` + app + `} 6`,
 		`holdfast_step{` + app + `} 400`,
 		`holdfast_steps_per_second{` + app + `} 2.5`,
 		`holdfast_scalar{` + app + `,name="loss"} 0.25`,
@@ -98,6 +101,10 @@ func TestScrape(t *testing.T) {
 		`holdfast_recovery_seconds_sum{` + app + `} 3`,
 		`holdfast_recovery_progress_seconds_count{` + app + `} 1`,
 		`holdfast_repeated_steps_total{` + app + `} 50`,
+		`holdfast_save_seconds_bucket{` + app + `,le="10"} 0`,
+		`holdfast_save_seconds_bucket{` + app + `,le="20"} 1`,
+		`holdfast_save_seconds_sum{` + app + `} 12.3`,
+		`holdfast_restore_seconds_count{` + app + `} 0`,
 	} {
 		if !strings.Contains(text, "\n"+want) {
 			t.Errorf("%s is missing in:\n%s", want, text)

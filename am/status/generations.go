@@ -27,7 +27,7 @@ func recordGeneration(s *proto.JobStatus, job *core.Job, at time.Time) {
 		return
 	}
 	n := int32(g.All - len(g.Parked))
-	s.Generations = append(s.Generations, &proto.Generation{Number: number, StartedUnixMs: at.UnixMilli(), Tasks: n, Of: int32(g.All), Parked: g.Parked})
+	s.Generations = append(s.Generations, &proto.Generation{Number: number, StartedUnixMs: at.UnixMilli(), Tasks: n, Of: int32(g.All), Least: int32(g.Least), Parked: g.Parked})
 	if more := len(s.Generations) - maxGenerations; more > 0 {
 		s.Generations = s.Generations[more:]
 	}
@@ -54,18 +54,24 @@ func endGeneration(s *proto.JobStatus, at int64) {
 	}
 }
 
-// stepOfGeneration takes in a step of the job.
+// rateSpan is the shortest time over which a generation's rate is told: two ranks report the
+// same steps moments apart.
+const rateSpan = time.Second
+
+// stepOfGeneration takes in a step of the job. One that is told when the generation has
+// ended, and before another has begun, was made by it.
 func stepOfGeneration(s *proto.JobStatus, step int64, at time.Time) {
-	g := s.PresentGeneration()
-	if g == nil {
+	n := len(s.Generations)
+	if n == 0 {
 		return
 	}
+	g := s.Generations[n-1]
 	if g.FirstStep == 0 {
 		g.FirstStep, g.FirstStepAtUnixMs = step, at.UnixMilli()
 	}
 	g.LastStep = step
-	if passed := at.UnixMilli() - g.FirstStepAtUnixMs; passed > 0 {
-		g.StepsPerSecond = float64(g.LastStep-g.FirstStep) * 1000 / float64(passed)
+	if passed := at.Sub(time.UnixMilli(g.FirstStepAtUnixMs)); passed >= rateSpan && g.EndedUnixMs == 0 {
+		g.StepsPerSecond = float64(g.LastStep-g.FirstStep) / passed.Seconds()
 	}
 }
 

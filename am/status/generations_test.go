@@ -43,20 +43,27 @@ func TestGenerations(t *testing.T) {
 	// Its loss, and that the others go on without it, come in one step.
 	step(core.TaskExited{Container: "c2", Signal: 15, Stopped: true}, core.AgentDisconnected{Container: "c2", Orderly: true}, core.StorePrepared{}, core.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
 	makes(21, 2*time.Second)
+	makes(22, 2*time.Second+10*time.Millisecond) // by another rank
 
 	status, _ := s.Snapshot()
 	if len(status.Generations) != 2 {
 		t.Fatalf("the generations are %v", status.Generations)
 	}
 	a, b := status.Generations[0], status.Generations[1]
-	if a.Tasks != 2 || a.Of != 2 || a.FirstStep != 10 || a.LastStep != 30 || a.StepsPerSecond != 2 || a.StartedUnixMs == 0 || a.EndedUnixMs < a.StartedUnixMs {
+	if a.Tasks != 2 || a.Of != 2 || a.FirstStep != 10 || a.LastStep != 31 || a.StepsPerSecond != 2 || a.StartedUnixMs == 0 || a.EndedUnixMs < a.StartedUnixMs {
 		t.Errorf("the first is %v", a)
 	}
-	if b.Number != 1 || b.Tasks != 1 || b.Of != 2 || len(b.Parked) != 1 || b.Parked[0] != "worker-1" || b.FirstStep != 21 || b.EndedUnixMs != 0 {
+	if b.Number != 1 || b.Tasks != 1 || b.Of != 2 || len(b.Parked) != 1 || b.Parked[0] != "worker-1" || b.FirstStep != 21 || b.LastStep != 22 || b.StepsPerSecond != 0 || b.EndedUnixMs != 0 {
 		t.Errorf("the second is %v", b)
 	}
-	if want := "works with 1 of 2 tasks, without worker-1"; status.Group() != want {
+	if want := "works with 1 of 2 tasks (at least 1)"; status.Group() != want {
 		t.Errorf("%q; want %q", status.Group(), want)
+	}
+	if k := status.Tasks[1]; k.ParkedSinceUnixMs != at.UnixMilli() || k.ParkedCause != "container preempted" || k.Why != "the others work without it: container preempted" {
+		t.Errorf("the one without which it works is %v", k)
+	}
+	if k := status.Tasks[0]; k.ParkedSinceUnixMs != 0 || k.ParkedCause != "" {
+		t.Errorf("the one that works is %v", k)
 	}
 	if i := status.Incidents[0]; i.TasksBefore != 2 || i.TasksAfter != 1 {
 		t.Errorf("the loss was that of one of %d, and %d work after it", i.TasksBefore, i.TasksAfter)

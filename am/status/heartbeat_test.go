@@ -44,3 +44,33 @@ func TestHeartbeat(t *testing.T) {
 		t.Errorf("there are %d steps, and not 600 as a checkpoint says", saved.status.TotalSteps)
 	}
 }
+
+// TestRestoresAreCountedOnce: an agent tells again and again how long its attempt has read its
+// checkpoints; one that did so under the last master is shown, and was counted there.
+func TestRestoresAreCountedOnce(t *testing.T) {
+	task := &proto.TaskStatus{Task: "w-0"}
+	s := New(&proto.JobStatus{Tasks: []*proto.TaskStatus{task}}, samples.New("", time.Now(), nil), nil, 0)
+	s.began = time.Now().Add(-time.Minute)
+	s.hosted = map[string]*proto.TaskStatus{"c": task}
+	s.Heartbeat("c", &proto.Heartbeat{})
+	if task.RestoreMs != nil {
+		t.Error("who has read nothing has restored")
+	}
+	for _, age := range []int64{100, 1100} {
+		s.Heartbeat("c", &proto.Heartbeat{Restore: &proto.Restore{TookMs: 3000, AgeMs: age}})
+	}
+	s.Exited("c", &proto.Exited{Restore: &proto.Restore{TookMs: 3000, AgeMs: 2000}})
+	if got := s.Totals().Restores; got.Count != 1 || got.Sum != 3 || task.GetRestoreMs() != 3000 {
+		t.Errorf("one restore of 3 s is counted as %d, of %v s; the task has %d ms", got.Count, got.Sum, task.GetRestoreMs())
+	}
+	task.RestoreMs = nil // another attempt
+	s.Exited("c", &proto.Exited{Restore: &proto.Restore{TookMs: 500, AgeMs: 10}})
+	if got := s.Totals().Restores; got.Count != 2 || got.Sum != 3.5 {
+		t.Errorf("with that of the next attempt there are %d, of %v s", got.Count, got.Sum)
+	}
+	s.began, task.RestoreMs = time.Now(), nil
+	s.Heartbeat("c", &proto.Heartbeat{Restore: &proto.Restore{TookMs: 3000, AgeMs: 60_000}})
+	if got := s.Totals().Restores; got.Count != 2 || task.GetRestoreMs() != 3000 {
+		t.Errorf("what a predecessor has counted is counted again: %d; the task has %d ms", got.Count, task.GetRestoreMs())
+	}
+}

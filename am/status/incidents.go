@@ -77,9 +77,13 @@ func completeIncidents(s *proto.JobStatus, totals *Totals, t core.Task, back *pr
 
 // recordStep takes in a step that a task has made. It completes the incidents whose tasks
 // have recovered with their cost: how long the job made no progress, and how many steps
-// it repeats.
+// it repeats. A step that is reported before its task has recovered is lost as well, if the
+// model's state is.
 func recordStep(s *proto.JobStatus, totals *Totals, step int64, at time.Time) {
 	for _, i := range s.Incidents {
+		if i.RecoveredUnixMs == 0 && i.RolledBack {
+			i.Step = max(i.Step, step)
+		}
 		if i.RecoveredUnixMs == 0 || i.ResumedStep != 0 {
 			continue
 		}

@@ -36,6 +36,22 @@ func TestWhatALossCosts(t *testing.T) {
 	}
 }
 
+// TestStepsThatAreToldAfterALossAreLost: the others' last steps are heard when they have
+// been stopped.
+func TestStepsThatAreToldAfterALossAreLost(t *testing.T) {
+	at := time.UnixMilli(100_000)
+	for rolledBack, want := range map[bool]int64{true: 18, false: 0} {
+		i := &proto.Incident{AtUnixMs: at.UnixMilli(), Step: 10, RolledBack: rolledBack}
+		s := &proto.JobStatus{Incidents: []*proto.Incident{i}}
+		recordStep(s, newTotals(nil), 18, at)
+		i.RecoveredUnixMs = at.UnixMilli() + 500
+		recordStep(s, newTotals(nil), 19, at.Add(time.Second))
+		if i.LostSteps != want {
+			t.Errorf("rolled back %v: %d steps lost, want %d", rolledBack, i.LostSteps, want)
+		}
+	}
+}
+
 // TestWhatRollsBack: the model's state goes with ranks and with parameter servers, and not
 // with a service that only coordinates.
 func TestWhatRollsBack(t *testing.T) {

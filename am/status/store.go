@@ -30,6 +30,9 @@ import (
 // maxEvents bounds the event log; the middle of a longer one is dropped.
 const maxEvents = 2000
 
+// maxSpareLogs is how many URLs of logs are kept of containers that host no task.
+const maxSpareLogs = 100
+
 // Store holds a job's status and implements proto.JobServiceServer. Its methods may be
 // called concurrently.
 type Store struct {
@@ -49,6 +52,9 @@ type Store struct {
 	complete bool                         // every task that is to run does
 
 	totalGiven bool // the number of all steps, by the job's user
+	cadence    cadence
+	logs       map[string]string // URLs of NodeManagers' pages, by container
+	began      time.Time
 }
 
 // New returns a store that begins with status and samples, which it owns from then on. A number
@@ -57,7 +63,7 @@ type Store struct {
 func New(status *proto.JobStatus, samples *samples.Samples, kill func(why string), stopGrace time.Duration) *Store {
 	return &Store{
 		status: status, progress: newProgress(), totals: newTotals(status.Incidents), samples: samples,
-		kill: kill, stopGrace: stopGrace, totalGiven: status.TotalSteps != 0,
+		kill: kill, stopGrace: stopGrace, totalGiven: status.TotalSteps != 0, began: time.Now(),
 	}
 }
 
@@ -134,7 +140,7 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 		s.complete = status.State == proto.JobState_JOB_STATE_RUNNING
 		for i, t := range job.Tasks() {
 			updateTask(status.Tasks[i], t)
-			status.Tasks[i].Stages = stages[t.Name]
+			status.Tasks[i].Stages, status.Tasks[i].ContainerLogsUrl = stages[t.Name], s.logs[t.Container]
 			s.hosted[t.Container] = status.Tasks[i]
 			s.complete = s.complete && (t.Parked || t.State != proto.TaskState_TASK_STATE_WAITING) && t.State != proto.TaskState_TASK_STATE_RESTARTING
 		}
@@ -204,22 +210,46 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 			s.status.TotalSteps = h.TotalSteps
 		}
 		s.reportScalars(now, t, h.Scalars)
+		s.reportRestore(now, t, h.Restore)
 		s.progress.reportOther(t.Task, h.OtherProgress)
 	}
 	return s.progress.due(now)
 }
 
-// Exited takes in the last step that an attempt made before it ended, and its last scalars:
-// heartbeats may not have told of them. It is called while the container still hosts the
-// task.
-func (s *Store) Exited(container string, step int64, scalars []*proto.Scalar) {
+// Exited takes in the last step that an attempt made before it ended, its last scalars, and
+// what it read at first: heartbeats may not have told of them. It is called while the container
+// still hosts the task.
+func (s *Store) Exited(container string, e *proto.Exited) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.hosted[container]; t != nil {
-		s.reportStep(now, t, step)
-		s.reportScalars(now, t, scalars)
+		s.reportStep(now, t, e.Step)
+		s.reportScalars(now, t, e.Scalars)
+		s.reportRestore(now, t, e.Restore)
 	}
+}
+
+// reportRestore takes in how long the attempt of a task has read its checkpoints, which is told
+// again and again; r may be nil. What ended before this master began its predecessor has
+// counted. s.mu is held.
+func (s *Store) reportRestore(now time.Time, t *proto.TaskStatus, r *proto.Restore) {
+	if r == nil || t.RestoreMs != nil {
+		return
+	}
+	t.RestoreMs = &r.TookMs
+	if ended := now.Add(-time.Duration(r.AgeMs) * time.Millisecond); !ended.Before(s.began) {
+		s.totals.Restores.add(r.TookMs)
+	}
+}
+
+// Saved takes in how long the save of a checkpoint that is complete now has taken.
+func (s *Store) Saved(took time.Duration) {
+	ms := took.Milliseconds()
+	s.Update(func(status *proto.JobStatus) {
+		status.SaveMs = &ms
+		s.totals.Saves.add(ms)
+	})
 }
 
 // reportStep takes in a step that a task reports. s.mu is held.
@@ -281,11 +311,37 @@ func (s *Store) SetTotalSteps(steps int64, of time.Time) {
 	})
 }
 
-// SetCompleteStep sets the step of the newest complete checkpoint.
+// SetCompleteStep sets the step of the newest complete checkpoint, which has just been found to
+// be complete.
 func (s *Store) SetCompleteStep(step int64) {
-	s.samples.AddCheckpoint(time.Now(), step)
-	at := time.Now().UnixMilli()
-	s.Update(func(status *proto.JobStatus) { status.CompleteStep, status.CompleteStepAtUnixMs = step, at })
+	now := time.Now()
+	s.samples.AddCheckpoint(now, step)
+	s.Update(func(status *proto.JobStatus) {
+		status.CompleteStep, status.CompleteStepAtUnixMs = step, now.UnixMilli()
+		s.cadence.complete(step, now)
+		status.NextCheckpointUnixMs = 0
+		if next := s.cadence.next(); !next.IsZero() {
+			status.NextCheckpointUnixMs = next.UnixMilli()
+		}
+	})
+}
+
+// SetLogs sets the URL of the NodeManager's page with the logs of a container.
+func (s *Store) SetLogs(container, url string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.logs == nil {
+		s.logs = map[string]string{}
+	}
+	// Those of containers that have ended make room, a few at a time.
+	if len(s.logs) > 2*len(s.hosted)+maxSpareLogs {
+		for c := range s.logs {
+			if s.hosted[c] == nil {
+				delete(s.logs, c)
+			}
+		}
+	}
+	s.logs[container] = url
 }
 
 // Steps returns the step that a task reported last, and that of the newest complete
@@ -311,7 +367,7 @@ func (s *Store) LastRecovery() string {
 // updateTask copies what core knows about a task; what its agent reports stays.
 func updateTask(s *proto.TaskStatus, t core.Task) {
 	if s.Attempt != int32(t.Attempt) {
-		s.Line, s.LineAtUnixMs = "", 0 // it was the last one's
+		s.Line, s.LineAtUnixMs, s.RestoreMs = "", 0, nil // they were the last one's
 	}
 	s.Task, s.Role, s.Index, s.State = t.Name, t.Role.Name, int32(t.Index), t.State
 	s.Vcores, s.Gpus, s.MemoryLimitBytes = t.Role.Vcores, t.Role.Gpus, t.MemoryMB<<20
@@ -320,12 +376,17 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 	}
 	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
+	s.ParkedSinceUnixMs, s.ParkedCause = 0, ""
 	if t.Parked {
 		s.State, s.Why = proto.TaskState_TASK_STATE_PARKED, "the others work without it"
 		s.RssBytes, s.CpuCores, s.SentBytesPerSecond, s.ReceivedBytesPerSecond = 0, 0, 0, 0 // of an agent that may be gone
 		s.GpuPercent, s.GpuMemoryBytes, s.GpuMemoryLimitBytes = 0, 0, 0
-		if t.Cause != core.CauseUnknown {
-			s.Why += ": " + t.Cause.String()
+		if !t.Since.IsZero() {
+			s.ParkedSinceUnixMs = t.Since.UnixMilli()
+		}
+		if t.ParkedBy != core.CauseUnknown {
+			s.ParkedCause = t.ParkedBy.String()
+			s.Why += ": " + s.ParkedCause
 		}
 	}
 	updateSpeed(s, t)

@@ -16,10 +16,12 @@ type Totals struct {
 	Progress      Histogram         // from a loss to the first new step of the job
 	RepeatedSteps uint64            // see proto.Incident.lost_steps
 	StoredBytes   uint64            // in files that tasks have completed in checkpoint directories
+	Saves         Histogram         // of checkpoints that were sealed: from the first change of a file until the last was in its place
+	Restores      Histogram         // of attempts: see proto.Restore
 }
 
 // HistogramBounds are the upper bounds of the buckets of a Histogram, in seconds.
-var HistogramBounds = [...]float64{1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
+var HistogramBounds = [...]float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
 
 // Histogram counts times.
 type Histogram struct {

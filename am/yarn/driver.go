@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -44,6 +45,10 @@ type Config struct {
 	// AgentKeys returns proto.SecretAgent of the agent in a container.
 	AgentKeys func(container string) ([]byte, error)
 
+	// Logs is called with the URL of the NodeManager's page with the logs of each container
+	// that the job gets; nil: nobody wants to know.
+	Logs func(container, url string)
+
 	// LatestAttempt returns the attempt of the application that announced itself last in
 	// the job's directory. It is called while the RM does not answer; nil: there is none
 	// to call.
@@ -57,6 +62,19 @@ type Config struct {
 
 // AgentCommand runs the agent from the resource yarn-submit.
 const AgentCommand = "exec ./yarn-submit agent 1>><LOG_DIR>/agent.log 2>&1"
+
+// LogsURL returns the URL of the page on which a NodeManager, at host:port for HTTP, shows the
+// logs of a container (NMWebApp, ContainerLogsPage); "" if the address is not known.
+func LogsURL(c *conf.Conf, address, container, user string) string {
+	if address == "" {
+		return ""
+	}
+	u := url.URL{Scheme: "http", Host: address}
+	if c.Get("yarn.http.policy") == "HTTPS_ONLY" {
+		u.Scheme = "https"
+	}
+	return u.JoinPath("node", "containerlogs", container, user).String()
+}
 
 // Driver implements am.Driver.
 type Driver struct {
@@ -159,6 +177,11 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d.queue = reg.Queue
 	d.learnQueue(ctx, reg.Queue)
 	d.previous = reg.Previous
+	if cfg.Logs != nil {
+		d.s.added = func(c hadoop.Container) {
+			cfg.Logs(c.ID.String(), LogsURL(cfg.Conf, c.HTTP, c.ID.String(), cfg.Spec.User))
+		}
+	}
 	for _, c := range reg.Previous {
 		d.s.add(c).launched = true
 	}

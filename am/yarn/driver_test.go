@@ -341,14 +341,16 @@ func TestDriverTellsWhatIsAnnounced(t *testing.T) {
 		{Updated: []hadoop.Node{node("RUNNING")}},
 		{Preempt: hadoop.Preemption{
 			Strict:     []hadoop.ContainerID{a.container.ID, gone.container.ID},
-			Negotiable: []hadoop.ContainerID{b.container.ID, container(9, 1).ID},
+			Negotiable: []hadoop.ContainerID{b.container.ID, container(9, 1).ID}, Resources: hadoop.Resource{MemoryMB: 1024},
 		}},
 		{Preempt: hadoop.Preemption{Negotiable: []hadoop.ContainerID{gone.container.ID}}},
+		{Preempt: hadoop.Preemption{Negotiable: []hadoop.ContainerID{b.container.ID}}},
 	} {
 		d.afterAllocate(allocated{answer: &answer})
 	}
 	expect(t, d.emitted(), "NodeDecommissioning {Node:n1 Within:1m0s HostsAM:false}", "NodeRecommissioned {Node:n1}",
-		"PreemptionWarned {Containers:["+a.name+"] Strict:true Within:15s}", "PreemptionWarned {Containers:["+b.name+"] Strict:false Within:15s}")
+		"PreemptionWarned {Containers:["+a.name+"] Strict:true Within:15s}", "PreemptionWarned {Containers:["+b.name+"] Strict:false Within:15s}",
+		"PreemptionWarned {Containers:["+b.name+"] Strict:true Within:15s}") // it names no resources that others could have
 }
 
 // TestDriverFindsNodesThatAreInServiceAgain: the list of the cluster's nodes says so, where it
@@ -381,7 +383,7 @@ func TestOnlyARestartedRMTakesPreemptionBack(t *testing.T) {
 	a, b, gone := d.s.add(container(2, 1)), d.s.add(container(3, 1)), d.s.add(container(4, 1))
 	d.s.add(container(5, 1))
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Preempt: hadoop.Preemption{
-		Strict: []hadoop.ContainerID{a.container.ID}, Negotiable: []hadoop.ContainerID{b.container.ID, gone.container.ID},
+		Strict: []hadoop.ContainerID{a.container.ID}, Negotiable: []hadoop.ContainerID{b.container.ID, gone.container.ID}, Resources: hadoop.Resource{MemoryMB: 2048},
 	}}})
 	for range 3 {
 		d.afterAllocate(allocated{answer: &hadoop.Answer{}})
@@ -536,4 +538,29 @@ func TestLimitsOutliveALostAnswer(t *testing.T) {
 		t.Errorf("the largest container was %v, and is %v", before, d.reg.Maximum)
 	}
 	expect(t, d.emitted())
+}
+
+// TestLogsOfContainers: of each container that the job gets it is told where its NodeManager
+// shows its logs, before anybody can be told of the container.
+func TestLogsOfContainers(t *testing.T) {
+	d := quietDriver(t)
+	var told []string
+	d.s.added = func(c hadoop.Container) { told = append(told, fmt.Sprint(c.ID, " after ", d.events.Take())) }
+	d.execute([]any{asks("ps", 0, 1, 1024)[0]})
+	d.heartbeat(time.Now())
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1)}}})
+	expect(t, told, "container_1_0001_01_000002 after []")
+	expect(t, d.emitted(), "Allocated")
+	for policy, want := range map[string]string{
+		"HTTP_ONLY":  "http://n1:8042/node/containerlogs/container_1_0001_01_000002/amy",
+		"HTTPS_ONLY": "https://n1:8042/node/containerlogs/container_1_0001_01_000002/amy",
+	} {
+		c := conf.New(map[string]string{"yarn.http.policy": policy})
+		if got := LogsURL(c, "n1:8042", "container_1_0001_01_000002", "amy"); got != want {
+			t.Errorf("%s: %s, want %s", policy, got, want)
+		}
+		if got := LogsURL(c, "", "container_1_0001_01_000002", "amy"); got != "" {
+			t.Errorf("without an address: %s", got)
+		}
+	}
 }

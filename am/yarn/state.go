@@ -41,6 +41,8 @@ type state struct {
 	successorCheckedAt time.Time // when a check for another master was last begun
 	checkingSuccessor  bool      // such a check is under way
 	unknownErrors      int       // the number of consecutive errors of an unknown kind
+
+	added func(hadoop.Container) // is told of each container that the job gets; nil: nobody is
 }
 
 // held is a container of the job.
@@ -71,6 +73,9 @@ func newState() *state {
 func (s *state) add(c hadoop.Container) *held {
 	h := &held{name: c.ID.String(), container: c}
 	s.held[h.name], s.byID[c.ID] = h, h
+	if s.added != nil {
+		s.added(c)
+	}
 	return h
 }
 

@@ -67,7 +67,7 @@ func (d *Driver) warnPreemption(p hadoop.Preemption) {
 	for _, contract := range []struct {
 		ids    []hadoop.ContainerID
 		strict bool
-	}{{p.Strict, true}, {p.Negotiable, false}} {
+	}{{p.Strict, true}, {p.Negotiable, p.Resources.MemoryMB == 0}} {
 		var names []string
 		for _, id := range contract.ids {
 			if h := d.s.byID[id]; h != nil && !h.released {

@@ -28,6 +28,7 @@ type Pace struct {
 	Tried  int  // what was done about the stall: restarts
 	Warned bool // of the stall
 	Waits  bool // for tasks that are busy, of which the event log has a line
+	Quiet  bool // the event log has a line that no step was made, of a job of which no pace is known
 
 	pauses  []time.Duration // the recent ones between steps of the job
 	firsts  time.Duration   // the longest that a first step has taken since all tasks ran
@@ -51,6 +52,9 @@ func Assumed() *Record { return &Record{Assumed: true} }
 
 // Measured reports whether anything is known of the job's steps.
 func (p *Pace) Measured() bool { return p.assumed || len(p.pauses) > 0 }
+
+// Guessed reports whether it is only assumed that the job makes steps.
+func (p *Pace) Guessed() bool { return p.assumed && len(p.pauses) == 0 }
 
 // Record returns what a Journal keeps; nil if nothing is known.
 func (p *Pace) Record() *Record {
@@ -114,7 +118,7 @@ func (p *Pace) Restart(begun time.Time) { p.begun, p.last, p.Waits = begun, time
 
 // Step takes in that a step was made.
 func (p *Pace) Step(now time.Time) {
-	p.Tried, p.Waits = 0, false
+	p.Tried, p.Waits, p.Quiet = 0, false, false
 	if p.last.IsZero() {
 		p.firsts = max(p.firsts, now.Sub(p.begun))
 	} else {

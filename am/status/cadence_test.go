@@ -1,0 +1,88 @@
+package status
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"holdfast/am/status/samples"
+	"holdfast/proto"
+)
+
+// TestTheNextCheckpoint: one is expected where the last ones came in steady distances, of which
+// one may be another; and where they did not, none is.
+func TestTheNextCheckpoint(t *testing.T) {
+	start := time.UnixMilli(1_800_000_000_000)
+	for name, c := range map[string]struct {
+		distances []int // seconds between completions
+		want      int   // seconds from the last; 0: none is expected
+	}{
+		"none":               {nil, 0},
+		"two":                {[]int{600}, 0},
+		"three":              {[]int{600, 600}, 0},
+		"steady":             {[]int{600, 620, 590}, 600},
+		"with a loss":        {[]int{600, 1500, 600, 610}, 610},
+		"with two losses":    {[]int{600, 1500, 600, 610, 1800}, 0},
+		"as it comes":        {[]int{600, 60, 1500, 200}, 0},
+		"seconds":            {[]int{2, 3, 1, 2}, 2},
+		"faster than it was": {[]int{600, 600, 60, 60, 60, 60, 60, 60, 60}, 60},
+	} {
+		var k cadence
+		at, step := start, int64(100)
+		k.complete(step, at)
+		for _, d := range c.distances {
+			at, step = at.Add(time.Duration(d)*time.Second), step+100
+			k.complete(step, at)
+			k.complete(step, at.Add(time.Second)) // it is looked at again
+		}
+		want := time.Time{}
+		if c.want != 0 {
+			want = at.Add(time.Duration(c.want) * time.Second)
+		}
+		if got := k.next(); !got.Equal(want) {
+			t.Errorf("%s: the next is expected at %v, want %v", name, got, want)
+		}
+	}
+
+	// After a rollback, what was before does not count.
+	var k cadence
+	for i := range 5 {
+		k.complete(int64(100*i+100), start.Add(time.Duration(i)*time.Minute))
+	}
+	k.complete(200, start.Add(10*time.Minute))
+	if got := k.next(); !got.IsZero() {
+		t.Errorf("after a rollback the next is expected at %v", got)
+	}
+}
+
+// TestWhenTheNextCheckpointIsExpected: the status says it once the last ones were steady.
+func TestWhenTheNextCheckpointIsExpected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		s := New(&proto.JobStatus{StartedUnixMs: begun.UnixMilli()}, samples.New("", begun, nil), nil, 0)
+		for i := range 4 {
+			if s.status.NextCheckpointUnixMs != 0 {
+				t.Errorf("after %d checkpoints the next is expected at %v", i, time.UnixMilli(s.status.NextCheckpointUnixMs))
+			}
+			time.Sleep(10 * time.Minute)
+			s.SetCompleteStep(int64(100*i + 100))
+		}
+		if want := time.Now().Add(10 * time.Minute).UnixMilli(); s.status.NextCheckpointUnixMs != want || s.status.CompleteStepAtUnixMs != time.Now().UnixMilli() {
+			t.Errorf("the next is expected in %v", time.Until(time.UnixMilli(s.status.NextCheckpointUnixMs)))
+		}
+	})
+}
+
+// TestLogsAreNotKeptForEver: of containers that have ended, few are remembered.
+func TestLogsAreNotKeptForEver(t *testing.T) {
+	s := New(&proto.JobStatus{}, samples.New("", time.Now(), nil), nil, 0)
+	task := &proto.TaskStatus{Task: "w-0"}
+	s.hosted = map[string]*proto.TaskStatus{"c-0": task}
+	for i := range 10000 {
+		s.SetLogs(fmt.Sprintf("c-%d", i), "url")
+	}
+	if n := len(s.logs); n > 200 || s.logs["c-0"] == "" || s.logs["c-9999"] == "" {
+		t.Errorf("%d are kept", n)
+	}
+}
