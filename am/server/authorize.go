@@ -1,11 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/sirupsen/logrus"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -17,8 +20,10 @@ import (
 
 // authorizer decides who may call what. It logs each call that changes the job and each
 // call that it refuses, with the keys audit (the method), who (the party named by the
-// caller's certificate, and its address), allowed, for Kill why, for
-// RestartTask the task, and for Scale the role and the count.
+// caller's certificate, and its address), allowed, and what is asked for: user (who the
+// caller says that it is; a job's keys are its user's), for Kill why, for RestartTask the
+// task, for Scale the role and the count, for Exec the task and the command, or that it is
+// stacks that are asked for.
 type authorizer struct {
 	keys jobtls.Keys
 	log  *logrus.Entry
@@ -44,10 +49,31 @@ var methods = map[string]struct {
 // check returns nil if the call is allowed, and otherwise the error to refuse it with.
 func (a authorizer) check(ctx context.Context, method string, request any) error {
 	who, err := a.decide(ctx, method)
-	if err == nil && !methods[method].changes {
-		return nil
+	if err != nil || methods[method].changes {
+		a.audit(method, who, request, err)
 	}
+	return err
+}
+
+// checkStream does that for a call whose request is its first message. It returns the
+// stream that the call is to use.
+func (a authorizer) checkStream(stream grpc.ServerStream, method string) (grpc.ServerStream, error) {
+	who, err := a.decide(stream.Context(), method)
+	switch {
+	case err != nil:
+		a.audit(method, who, nil, err)
+		return nil, err
+	case methods[method].changes:
+		return &auditedStream{stream, func(request any) { a.audit(method, who, request, nil) }}, nil
+	}
+	return stream, nil
+}
+
+func (a authorizer) audit(method, who string, request any, err error) {
 	log := a.log.WithFields(logrus.Fields{"audit": path.Base(method), "who": who, "allowed": err == nil})
+	if r, ok := request.(interface{ GetUser() string }); ok {
+		log = log.WithField("user", cmp.Or(r.GetUser(), "unknown"))
+	}
 	switch r := request.(type) {
 	case *proto.KillRequest:
 		log = log.WithField("why", r.Why)
@@ -55,13 +81,14 @@ func (a authorizer) check(ctx context.Context, method string, request any) error
 		log = log.WithField("task", r.Task)
 	case *proto.ScaleRequest:
 		log = log.WithFields(logrus.Fields{"role": r.Role, "count": r.Count})
+	case *proto.ExecRequest:
+		log = log.WithFields(logrus.Fields{"task": r.Task, "command": fmt.Sprintf("%.200s", strings.Join(r.Command, " ")), "stacks": r.Stacks})
 	}
 	if err != nil {
 		log.WithError(err).Warn("a call was refused")
 	} else {
 		log.Info("a call changes the job")
 	}
-	return err
 }
 
 func (a authorizer) decide(ctx context.Context, method string) (who string, err error) {
@@ -82,6 +109,22 @@ func (a authorizer) decide(ctx context.Context, method string) (who string, err 
 		return who, status.Error(codes.PermissionDenied, fmt.Sprintf("this agent may not speak for the container %q", Container(ctx)))
 	}
 	return who, nil
+}
+
+// auditedStream has a call audited once its request has come, without which nothing changes.
+type auditedStream struct {
+	grpc.ServerStream
+	audit func(request any)
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *auditedStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err == nil && s.audit != nil {
+		s.audit(m)
+		s.audit = nil
+	}
+	return err
 }
 
 // Container returns the container whose agent makes a call, from the call's metadata; ""

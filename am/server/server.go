@@ -82,7 +82,8 @@ func New(keys jobtls.Keys, log *logrus.Entry, agents proto.AgentServiceServer, j
 			return handler(ctx, req)
 		}),
 		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			if err := a.check(ss.Context(), info.FullMethod, nil); err != nil {
+			ss, err := a.checkStream(ss, info.FullMethod)
+			if err != nil {
 				return err
 			}
 			return handler(srv, ss)

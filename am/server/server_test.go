@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +118,7 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill := func(k jobtls.Keys) error {
-		_, err := proto.NewJobServiceClient(r.dial(k)).Kill(t.Context(), &proto.KillRequest{Why: "enough\nof it"})
+		_, err := proto.NewJobServiceClient(r.dial(k)).Kill(t.Context(), &proto.KillRequest{Why: "enough\nof it", User: "alice"})
 		return err
 	}
 	if err := kill(r.keys.Agent); status.Code(err) != codes.PermissionDenied {
@@ -138,7 +137,7 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 		t.Errorf("a client asks for the status: %v", err)
 	}
 	restart := func(k jobtls.Keys) error {
-		_, err := proto.NewJobServiceClient(r.dial(k)).RestartTask(t.Context(), &proto.RestartTaskRequest{Task: "worker-0"})
+		_, err := proto.NewJobServiceClient(r.dial(k)).RestartTask(t.Context(), &proto.RestartTaskRequest{Task: "worker-0", User: "alice"})
 		return err
 	}
 	if err := restart(r.keys.Agent); status.Code(err) != codes.PermissionDenied {
@@ -148,7 +147,7 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 		t.Errorf("a client asks to restart a task: %v", err)
 	}
 	exec := func(k jobtls.Keys) error {
-		stream, err := proto.NewJobServiceClient(r.dial(k)).Exec(t.Context(), &proto.ExecRequest{Task: "worker-0"})
+		stream, err := proto.NewJobServiceClient(r.dial(k)).Exec(t.Context(), &proto.ExecRequest{Task: "worker-0", Command: []string{"rm", "-r", strings.Repeat("x", 300)}, User: "alice"})
 		if err == nil {
 			_, err = stream.Recv()
 		}
@@ -160,15 +159,75 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 	if err := exec(r.keys.Client); status.Code(err) != codes.Unimplemented {
 		t.Errorf("a client asks to run a command: %v", err)
 	}
+	scale := func(k jobtls.Keys) error {
+		_, err := proto.NewJobServiceClient(r.dial(k)).Scale(t.Context(), &proto.ScaleRequest{Role: "worker", Count: 3, User: "alice"})
+		return err
+	}
+	if err := scale(r.keys.Agent); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("an agent asks for other tasks: %v", err)
+	}
+	if err := scale(r.keys.Client); status.Code(err) != codes.Unimplemented {
+		t.Errorf("a client asks for other tasks: %v", err)
+	}
 	var audit []string
 	for _, e := range r.logged.AllEntries() {
 		if who, _ := e.Data["who"].(string); strings.Contains(who, " at 127.0.0.1:") {
-			audit = append(audit, fmt.Sprint(e.Data["audit"], " ", strings.Fields(who)[0], " ", e.Data["allowed"], " ", cmp.Or(e.Data["why"], e.Data["task"])))
+			line := fmt.Sprint(e.Data["audit"], " ", strings.Fields(who)[0], " ", e.Data["allowed"])
+			for _, key := range []string{"user", "why", "task", "command", "role", "count"} {
+				if value := e.Data[key]; value != nil {
+					line += fmt.Sprint(" ", value)
+				}
+			}
+			audit = append(audit, line)
 		}
 	}
 	// The call of the stranger was never made: TLS has refused the connection.
-	if want := []string{"Kill agent false enough\nof it", "Connect client false <nil>", "Kill client true enough\nof it", "RestartTask agent false worker-0", "RestartTask client true worker-0", "Exec agent false <nil>", "Exec client true <nil>"}; !slices.Equal(audit, want) {
+	want := []string{"Kill agent false alice enough\nof it", "Connect client false", "Kill client true alice enough\nof it",
+		"RestartTask agent false alice worker-0", "RestartTask client true alice worker-0",
+		"Exec agent false", "Exec client true alice worker-0 rm -r " + strings.Repeat("x", 194),
+		"Scale agent false alice worker 3", "Scale client true alice worker 3"}
+	if !slices.Equal(audit, want) {
 		t.Errorf("audited are %q, want %q", audit, want)
+	}
+}
+
+// Every method of a job's services is one of those that clients read by, or it is audited;
+// an agent may call none of those that are for clients.
+func TestEveryMethodIsAuditedOrReads(t *testing.T) {
+	reads := []string{"Status", "Watch", "Samples"}
+	r := serve(t)
+	call := func(k jobtls.Keys, method string) error {
+		stream, err := r.dial(k).NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, "/"+proto.JobService_ServiceDesc.ServiceName+"/"+method)
+		if err != nil {
+			return err
+		}
+		if err := stream.SendMsg(&proto.StatusRequest{}); err != nil && err != io.EOF {
+			return err
+		}
+		if err := stream.CloseSend(); err != nil {
+			return err
+		}
+		return stream.RecvMsg(&proto.StatusRequest{})
+	}
+	var names []string
+	for _, m := range proto.JobService_ServiceDesc.Methods {
+		names = append(names, m.MethodName)
+	}
+	for _, m := range proto.JobService_ServiceDesc.Streams {
+		names = append(names, m.StreamName)
+	}
+	for _, name := range names {
+		if err := call(r.keys.Agent, name); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("an agent calls %s: %v", name, err)
+		}
+		r.logged.Reset()
+		if err := call(r.keys.Client, name); status.Code(err) == codes.PermissionDenied {
+			t.Errorf("a client calls %s: %v", name, err)
+		}
+		e := r.logged.LastEntry()
+		if audited := e != nil && e.Data["audit"] == name && e.Data["allowed"] == true; audited == slices.Contains(reads, name) {
+			t.Errorf("a call of %s is audited: %v", name, audited)
+		}
 	}
 }
 

@@ -94,8 +94,9 @@ type changeView struct {
 	Command  string // that does the same
 }
 
-// parseChange returns the change that parameters ask for, and what plans it.
-func (s *server) parseChange(action string, p url.Values) (*changeView, inspect.Planner, error) {
+// parseChange returns the change that parameters ask for, and what plans it. who asks is recorded
+// with it.
+func (s *server) parseChange(action string, p url.Values, who string) (*changeView, inspect.Planner, error) {
 	v := &changeView{Action: action, Dir: number(p, "dir", 0)}
 	all := s.Checkpoints.Directories()
 	if v.Dir >= len(all) {
@@ -127,7 +128,7 @@ func (s *server) parseChange(action string, p url.Values) (*changeView, inspect.
 		command = append(command, "--dir", dir)
 	}
 	v.Command = commandLine(command)
-	return v, inspect.PlanRollback(dir, step, proto.WritersJob), nil
+	return v, inspect.PlanRollback(dir, step, who, proto.WritersJob), nil
 }
 
 // rollbackAddress returns the address of the plan to go back to a checkpoint.
@@ -161,7 +162,7 @@ func (s *server) show(v *changeView, plan inspect.Plan, r *http.Request, status 
 // plan returns a view of a planned change.
 func (s *server) plan(action string) view {
 	return func(r *http.Request, status *proto.JobStatus) (string, any, error) {
-		v, planner, err := s.parseChange(action, r.URL.Query())
+		v, planner, err := s.parseChange(action, r.URL.Query(), "")
 		if err != nil {
 			return "", nil, err
 		}
@@ -198,7 +199,7 @@ func (s *server) change(action string) http.Handler {
 			Fail(w, r, http.StatusBadRequest, "read what is to be changed: "+err.Error())
 			return
 		}
-		v, planner, err := s.parseChange(action, p)
+		v, planner, err := s.parseChange(action, p, who)
 		if err != nil {
 			failWith(w, r, err)
 			return
@@ -222,7 +223,12 @@ func (s *server) change(action string) http.Handler {
 			log.WithError(err).Warn("checkpoints were not changed, or not all")
 			v.Error, code = err.Error(), http.StatusConflict
 		}
-		s.render(w, r, code, begin, status, changed, "change", v)
+		text, renderErr := s.render(begin, status, changed, "change", v)
+		if renderErr != nil {
+			failWith(w, r, renderErr)
+			return
+		}
+		writePage(w, code, text)
 	})
 }
 

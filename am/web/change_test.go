@@ -38,6 +38,9 @@ func checkpointed(t *testing.T, proxied bool) (site web.Site, dir string, audit 
 			}
 		}
 	}
+	if err := os.WriteFile(filepath.Join(dir, "checkpoint"), []byte(`model_checkpoint_path: "m-9"`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	site = browse(t, dir)
 	log, audit := logtest.NewNullLogger()
 	site.Changes = web.NewChanges(func(r *http.Request) (string, error) {
@@ -200,5 +203,67 @@ func TestACheckpointIsRolledBackTo(t *testing.T) {
 		if strings.Contains(r.Body.String(), "data-change>") {
 			t.Errorf("%s has a form:\n%s", address, r.Body)
 		}
+	}
+}
+
+// TestNewerCheckpointsAreMovedAside: where programs take what is newest, the plan says what is
+// moved and where to, and the list leads to the plan that restores it.
+func TestNewerCheckpointsAreMovedAside(t *testing.T) {
+	dir := t.TempDir()
+	b, err := os.ReadFile("../../hdfsckpt/torchfile/testdata/alone.pt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{"7", "8", "9"} {
+		if err := os.WriteFile(filepath.Join(dir, "step-"+step+".pt"), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	site := browse(t, dir)
+	log, _ := logtest.NewNullLogger()
+	site.Changes = web.NewChanges(func(r *http.Request) (string, error) { return r.Header.Get("User"), nil }, false, logrus.NewEntry(log))
+	there := func() string {
+		found, err := filepath.Glob(filepath.Join(dir, "*.pt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range found {
+			got += strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "step-"), ".pt")
+		}
+		return got
+	}
+	follow := func(page, link string) (address string, form url.Values) {
+		t.Helper()
+		text := get(t, site, page)
+		m := regexp.MustCompile(`href="(rollback\?[^"]*)">` + link).FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("the page does not lead to a rollback:\n%s", text)
+		}
+		address = "/" + strings.ReplaceAll(m[1], "&amp;", "&")
+		return address, planned(t, site, address, "alice")
+	}
+	address, form := follow("/checkpoint?at=step-7.pt", "Roll back")
+	text := get(t, site, address)
+	for _, says := range []string{"2 are moved aside", ".holdfast/aside", "30 days", "move aside", "step-9.pt"} {
+		if !strings.Contains(text, says) {
+			t.Errorf("the plan does not say %q:\n%s", says, text)
+		}
+	}
+	if text := get(t, site, strings.Replace(address, "rollback?", "rollback.json?", 1)); !strings.Contains(text, `"moved":[{`) && !strings.Contains(text, `"moved": [`) || there() != "789" {
+		t.Errorf("the plan as JSON, there are %s: %s", there(), text)
+	}
+	if w := send(site, http.MethodPost, "/rollback", form, "Sec-Fetch-Site", "same-origin"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "continue from step 7") || there() != "7" {
+		t.Errorf("it answers %d, and leaves %s:\n%s", w.Code, there(), w.Body)
+	}
+	if text := get(t, site, "/checkpoints"); !strings.Contains(text, "rolled back to 7 by alice at ") {
+		t.Errorf("the list does not say what was moved aside, and why:\n%s", text)
+	}
+	if text := get(t, site, address); strings.Contains(text, "data-change>") || !strings.Contains(text, "There is nothing to do") {
+		t.Errorf("what was done already is planned:\n%s", text)
+	}
+	_, form = follow("/checkpoints", "Restore") // the newest is the first in the list
+	if w := send(site, http.MethodPost, "/rollback", form, "Sec-Fetch-Site", "same-origin"); w.Code != http.StatusOK || there() != "789" {
+		t.Errorf("forward again it answers %d, and there are %s:\n%s", w.Code, there(), w.Body)
 	}
 }

@@ -115,7 +115,7 @@ func (s *server) checkpoint(r *http.Request, _ *proto.JobStatus) (string, any, e
 		return "", nil, err
 	}
 	v.Path = s.Checkpoints.Directories()[v.Dir].Path
-	v.checkpointRow = checkpointRow{&v.Entry.Checkpoint, checkpointAddress(v.Dir, v.Entry.Location), time.Now()}
+	v.checkpointRow = checkpointRow{Checkpoint: &v.Entry.Checkpoint, Address: checkpointAddress(v.Dir, v.Entry.Location), Now: time.Now()}
 	files := v.Entry.Files()
 	v.FilePage = page("checkpoint", p, "files", len(files), number(p, "files", 1), filesShown)
 	v.Files = files[v.FilePage.First:v.FilePage.End]
@@ -178,7 +178,7 @@ func others(ctx context.Context, b *inspect.Browser, dir int, location string) (
 	for i := range found.Checkpoints {
 		e := &found.Checkpoints[i]
 		if e.Location != location && e.Complete && e.HasTensors() && len(list) < othersShown {
-			list = append(list, checkpointRow{&e.Checkpoint, "", time.Now()})
+			list = append(list, checkpointRow{Checkpoint: &e.Checkpoint, Now: time.Now()})
 		}
 	}
 	return list
@@ -195,19 +195,16 @@ func commandsFor(e *inspect.Entry) []string {
 	if !e.Retained {
 		list = append(list, command("get", e.Directory, e.Name, "DIR"), command("verify", e.Directory, e.Name))
 	}
-	if canGoBackTo(e) {
+	if e.CanGoBackTo() {
 		list = append(list, command("rollback", e.Directory, which))
 	}
 	return append(list, command("prune", e.Directory, "--keep", "3"))
 }
 
-// canGoBackTo reports whether a rollback to a checkpoint can be planned.
-func canGoBackTo(e *inspect.Entry) bool { return e.HasPointer() && e.Complete && e.Step != nil }
-
 // RollbackAddress is the address of the plan to go back to the checkpoint; empty if there is
 // none.
 func (v *checkpointView) RollbackAddress() string {
-	if !canGoBackTo(v.Entry) {
+	if !v.CanGoBackTo() {
 		return ""
 	}
 	return rollbackAddress(v.Dir, v.Checkpoint)

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -59,6 +60,7 @@ type directoryView struct {
 	Rows            []checkpointRow // the newest first
 	Matching, Total int
 	Restart         *checkpointRow // what tasks continue from; nil if nothing
+	Answer          *stepAnswer    // of the query's step; nil if it has none
 	pager
 }
 
@@ -66,13 +68,16 @@ type directoryView struct {
 type checkpointRow struct {
 	*inspect.Checkpoint
 	Address string // of its page; empty if it has none
-	Now     time.Time
+	// Restorable is the address of the plan to restore one that a rollback has moved aside.
+	Restorable string
+	Now        time.Time
 }
 
 // checkpointQuery selects checkpoints by the parameters of the page's address.
 type checkpointQuery struct {
 	Dir         int // -1: all
 	Text, State string
+	Step        *int64 // nil: any
 	Page        int
 }
 
@@ -80,6 +85,10 @@ func parseCheckpointQuery(p url.Values) checkpointQuery {
 	q := checkpointQuery{Dir: -1, Text: p.Get("q"), State: p.Get("state"), Page: number(p, "page", 1)}
 	if p.Has("dir") {
 		q.Dir = number(p, "dir", -1)
+	}
+	// As people write it, too: 12,000.
+	if step, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "").Replace(p.Get("step")), 10, 64); err == nil {
+		q.Step = &step
 	}
 	return q
 }
@@ -94,7 +103,7 @@ func number(p url.Values, name string, other int) int {
 }
 
 // Any reports whether the query leaves checkpoints out.
-func (q checkpointQuery) Any() bool { return q.Text != "" || q.State != "" }
+func (q checkpointQuery) Any() bool { return q.Text != "" || q.State != "" || q.Step != nil }
 
 // Encoded is the query as parameters of an address.
 func (q checkpointQuery) Encoded() template.URL { return template.URL(q.parameters().Encode()) }
@@ -109,16 +118,19 @@ func (q checkpointQuery) parameters() url.Values {
 			p.Set(key, value)
 		}
 	}
+	if q.Step != nil {
+		p.Set("step", strconv.FormatInt(*q.Step, 10))
+	}
 	if q.Page > 1 {
 		p.Set("page", strconv.Itoa(q.Page))
 	}
 	return p
 }
 
-// matches reports whether the query selects a checkpoint: by the beginning of its step, or a
-// part of its name.
+// matches reports whether the query selects a checkpoint: by its step or the beginning of it, or
+// a part of its name.
 func (q checkpointQuery) matches(c *inspect.Checkpoint) bool {
-	if q.State != "" && stateOf(c) != q.State {
+	if q.State != "" && stateOf(c) != q.State || q.Step != nil && (c.Step == nil || *c.Step != *q.Step) {
 		return false
 	}
 	return q.Text == "" || c.Step != nil && strings.HasPrefix(strconv.FormatInt(*c.Step, 10), q.Text) ||
@@ -188,6 +200,9 @@ func (v *directoryView) show(each int) {
 			matching = append(matching, e)
 		}
 	}
+	if v.Query.Step != nil {
+		v.Answer = v.answerStep(*v.Query.Step)
+	}
 	v.Matching = len(matching)
 	v.pager = page("checkpoints", v.Query.parameters(), "page", v.Matching, v.Query.Page, each)
 	for _, e := range matching[v.First:v.End] {
@@ -199,8 +214,75 @@ func (v *directoryView) row(e *inspect.Entry) checkpointRow {
 	row := checkpointRow{Checkpoint: &e.Checkpoint, Now: time.Now()}
 	if e.Aside == "" {
 		row.Address = checkpointAddress(v.Index, e.Location)
+	} else if e.RolledBack {
+		row.Restorable = rollbackAddress(v.Index, &e.Checkpoint)
 	}
 	return row
+}
+
+// stepAnswer says whether tasks can continue from a step, and where to read on.
+type stepAnswer struct {
+	Text    string
+	Class   string // of the words of checkpoints' states
+	Address string // of the checkpoint; "" if it has no page
+}
+
+// answerStep says whether tasks can continue from a step of a listing.
+func (v *directoryView) answerStep(step int64) *stepAnswer {
+	var at, before, after *inspect.Entry
+	for i := range v.Found.Checkpoints { // the newest first
+		e := &v.Found.Checkpoints[i]
+		if e.Step == nil {
+			continue
+		}
+		kept := !e.Retained && e.Aside == ""
+		switch {
+		case *e.Step == step:
+			if at == nil || kept && e.Complete && !(at.Complete && !at.Retained && at.Aside == "") {
+				at = e
+			}
+		case !kept || !e.Complete:
+		case *e.Step > step:
+			after = e
+		case before == nil:
+			before = e
+		}
+	}
+	if at == nil {
+		a := &stepAnswer{Text: fmt.Sprintf("No: there is no checkpoint of step %d.", step), Class: "torn"}
+		switch {
+		case before != nil && after != nil:
+			a.Text += fmt.Sprintf(" Complete ones nearby are those of the steps %s and %s.", stepText(&before.Checkpoint), stepText(&after.Checkpoint))
+		case before != nil:
+			a.Text += fmt.Sprintf(" The complete one nearby is that of step %s.", stepText(&before.Checkpoint))
+		case after != nil:
+			a.Text += fmt.Sprintf(" The complete one nearby is that of step %s.", stepText(&after.Checkpoint))
+		}
+		return a
+	}
+	row := v.row(at)
+	name := fmt.Sprintf("step %s is %s", row.StepText(), row.StateOf())
+	a := &stepAnswer{Class: row.Class(), Address: row.Address}
+	switch {
+	case at.Restart:
+		a.Text = "Yes: tasks that start now continue from it; " + name + "."
+	case at.CanGoBackTo():
+		a.Text = "Yes, after a rollback to it; " + name + "."
+		if v.Restart != nil {
+			a.Text = fmt.Sprintf("Yes, after a rollback to it; %s, and tasks that start now continue from %s.", name, stepTitle(v.Restart.Checkpoint))
+		}
+	case at.Aside != "":
+		a.Text = "No: " + name + ", because " + at.Why + "."
+	case at.Complete:
+		a.Text = fmt.Sprintf("No: of step %s there is only %s, which programs take by its name.", row.StepText(), at.Name)
+	default:
+		a.Text = "No: " + name
+		if at.Why != "" {
+			a.Text += ": " + at.Why
+		}
+		a.Text += "."
+	}
+	return a
 }
 
 // checkpointAddress returns the address of a checkpoint's page.
@@ -234,6 +316,14 @@ func (c checkpointRow) WrittenBy() string {
 	return text
 }
 
+// stepTitle names a checkpoint in a sentence: by its step, if that is known.
+func stepTitle(c *inspect.Checkpoint) string {
+	if c.Step == nil {
+		return c.Name
+	}
+	return "step " + stepText(c)
+}
+
 func stepText(c *inspect.Checkpoint) string {
 	if c.Step == nil {
 		return "–"
@@ -258,6 +348,7 @@ type listingJSON struct {
 	Matching    int                  `json:"matching"`
 	Page        int                  `json:"page"`
 	Pages       int                  `json:"pages"`
+	Answer      string               `json:"answer"`      // to whether tasks can continue from the step that was asked for
 	Checkpoints []inspect.Checkpoint `json:"checkpoints"` // the newest first
 }
 
@@ -267,6 +358,9 @@ func (v *checkpointsView) json() (int, any) {
 		l := listingJSON{Path: d.Path, URI: d.URI, Error: d.Error, Total: d.Total, Matching: d.Matching, Page: d.pager.Page, Pages: d.Pages, Checkpoints: []inspect.Checkpoint{}}
 		if d.Found != nil {
 			l.Listed = &d.Found.At
+		}
+		if d.Answer != nil {
+			l.Answer = d.Answer.Text
 		}
 		for _, row := range d.Rows {
 			l.Checkpoints = append(l.Checkpoints, *row.Checkpoint)

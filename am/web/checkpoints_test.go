@@ -4,17 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"holdfast/am/web"
 	"holdfast/am/web/access"
+	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/inspect"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
@@ -235,5 +239,74 @@ func TestErrorsAreJSON(t *testing.T) {
 	web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/checkpoints?dir=9", nil))
 	if w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), "{") {
 		t.Errorf("the page answers %d: %s", w.Code, w.Body)
+	}
+}
+
+// TestRetainedAndMovedAsideOnThePage: what the program has removed and is kept, and what was torn
+// when tasks started, are in the list with their states, and found by them; by its page the one
+// can be gone back to.
+func TestRetainedAndMovedAsideOnThePage(t *testing.T) {
+	dir := t.TempDir()
+	for _, step := range []string{"7", "8"} {
+		for _, suffix := range []string{".index", ".data-00000-of-00001"} {
+			b, err := os.ReadFile("../../hdfsckpt/tfbundle/testdata/objects-24" + suffix)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, "m-"+step+suffix), b, 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, text := range map[string]string{"checkpoint": "model_checkpoint_path: \"m-8\"\n", "model-500.safetensors": "\x00\x10\x00\x00\x00\x00\x00\x00{"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := store.Open(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if report, err := hdfsckpt.Repair(t.Context(), s, 0); err != nil || len(report.Aside) != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	for _, name := range []string{"m-7.index", "m-7.data-00000-of-00001"} { // as the program's removal through a mount does
+		retained, err := retain.Removing(t.Context(), s, name)
+		if err == nil && !retained {
+			err = s.Remove(t.Context(), name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	site := browse(t, dir)
+	text := get(t, site, "/checkpoints")
+	for _, want := range []string{`<span class="retained">retained</span>`, `<span class="moved-aside">moved aside</span>`, `<td class="n step">500<td`} { // which has no page
+		if !strings.Contains(text, want) {
+			t.Errorf("the list has no %q:\n%s", want, text)
+		}
+	}
+	for state, want := range map[string]string{"retained": "m-7", "moved+aside": "model-500.safetensors"} {
+		text := get(t, site, "/checkpoints?state="+state)
+		if !strings.Contains(text, `<td class="name">`+want) || strings.Count(text, "<tr") != 2 {
+			t.Errorf("the state %s selects:\n%s", state, text)
+		}
+	}
+	if text := get(t, site, "/checkpoints?step=7"); !strings.Contains(text, "Yes, after a rollback to it; step 7 is retained, and tasks that start now continue from step 8.") {
+		t.Errorf("of what is retained the page answers:\n%s", text)
+	}
+	if text := get(t, site, "/checkpoints?step=500"); !strings.Contains(text, "No: step 500 is moved aside, because ") {
+		t.Errorf("of what was moved aside the page answers:\n%s", text)
+	}
+	m := regexp.MustCompile(`<a href="(checkpoint\?[^"]*)">7</a>`).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("what is retained has no page:\n%s", text)
+	}
+	page := get(t, site, "/"+html.UnescapeString(m[1]))
+	for _, want := range []string{"the program has removed or replaced it, and it is", "Roll back"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("its page has no %q:\n%s", want, page)
+		}
 	}
 }

@@ -1,13 +1,13 @@
 package web
 
 import (
-	"cmp"
 	"maps"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 
+	"holdfast/client/spec"
 	"holdfast/proto"
 )
 
@@ -20,42 +20,90 @@ const hidden = "(hidden)"
 type configurationView struct {
 	*proto.JobSpec
 	CommandLine string
-	InQueue     string // which need not be the one that the job names
+	InQueue     string // into which YARN has put the job, which need not be the one that the job names
 	Variables   []variable
 	Roles       []roleView
-	Others      bool // a role asks for other resources than memory, cores and GPUs
+	Directories []directoryOptions
+	Groups      []optionGroup
 }
 
 type variable struct{ Name, Value string }
 
+// option is an option as it is set.
+type option struct {
+	variable
+	Usual bool // it is the default
+}
+
+// optionGroup is options under a heading.
+type optionGroup struct {
+	Title   string
+	Options []option
+}
+
 type roleView struct {
 	*proto.RoleSpec
+	Options     []option
 	CommandLine string // of its own; "": that of the job
 	Loss        string
 }
 
-// configuration shows what the job was started with.
+// directoryOptions is a checkpoint directory of the job.
+type directoryOptions struct {
+	Path    string
+	Options []option
+}
+
+// configuration shows what the job was started with: every option that is set, by the tables
+// of package spec.
 func (s *server) configuration(_ *http.Request, status *proto.JobStatus) (string, any, error) {
 	if s.Spec == nil {
 		return "", nil, errNotFound
 	}
-	v := &configurationView{JobSpec: s.Spec, CommandLine: commandLine(s.Spec.Command), InQueue: cmp.Or(status.GetQueue(), s.Spec.Queue)}
+	v := &configurationView{JobSpec: s.Spec, CommandLine: commandLine(s.Spec.Command), InQueue: status.GetQueue()}
 	for _, name := range slices.Sorted(maps.Keys(s.Spec.Env)) {
-		value := s.Spec.Env[name]
-		if secretName.MatchString(name) {
-			value = hidden
-		}
-		v.Variables = append(v.Variables, variable{name, value})
+		v.Variables = append(v.Variables, variable{name, shownValue(name, s.Spec.Env[name])})
 	}
-	for _, r := range s.Spec.Roles {
+	set := spec.SettingsOf(s.Spec)
+	for i, r := range s.Spec.Roles {
 		loss := "it alone"
 		if r.Loss == proto.LossRule_LOSS_RULE_ALL {
 			loss = "all tasks"
 		}
-		v.Others = v.Others || len(r.Resources) > 0
-		v.Roles = append(v.Roles, roleView{r, commandLine(r.Command), loss})
+		v.Roles = append(v.Roles, roleView{r, shownOptions(set.Roles[i]), commandLine(r.Command), loss})
+	}
+	for i, c := range s.Spec.Checkpoints {
+		v.Directories = append(v.Directories, directoryOptions{c.Path, shownOptions(set.Checkpoints[i])})
+	}
+	for i, o := range shownOptions(set.Job) {
+		at := slices.IndexFunc(v.Groups, func(g optionGroup) bool { return g.Title == set.Job[i].Group })
+		if at < 0 {
+			at, v.Groups = len(v.Groups), append(v.Groups, optionGroup{Title: set.Job[i].Group})
+		}
+		v.Groups[at].Options = append(v.Groups[at].Options, o)
 	}
 	return "configuration", v, nil
+}
+
+// shownOptions returns options as the page shows them.
+func shownOptions(list []spec.Setting) []option {
+	var shown []option
+	for _, s := range list {
+		value := shownValue(s.Name, s.Value)
+		if s.Secret {
+			value = proto.ShownURL(s.Value)
+		}
+		shown = append(shown, option{variable{s.Name, value}, s.Usual})
+	}
+	return shown
+}
+
+// shownValue returns a value, unless its name says that it is a secret.
+func shownValue(name, value string) string {
+	if secretName.MatchString(name) {
+		return hidden
+	}
+	return value
 }
 
 // commandLine returns a command as a shell takes it, with the values of flags that are

@@ -61,8 +61,8 @@ func (s *server) difference(r *http.Request, _ *proto.JobStatus) (string, any, e
 	if err != nil {
 		return "", nil, err
 	}
-	v.From = checkpointRow{&from.Checkpoint, checkpointAddress(v.Dir, from.Location), time.Now()}
-	v.To = checkpointRow{&to.Checkpoint, checkpointAddress(v.Dir, to.Location), time.Now()}
+	v.From = checkpointRow{Checkpoint: &from.Checkpoint, Address: checkpointAddress(v.Dir, from.Location), Now: time.Now()}
+	v.To = checkpointRow{Checkpoint: &to.Checkpoint, Address: checkpointAddress(v.Dir, to.Location), Now: time.Now()}
 	v.Others = others(r.Context(), s.Checkpoints, v.Dir, "")
 	if v.Same = from.Location == to.Location; v.Same {
 		return "difference", v, nil

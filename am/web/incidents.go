@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"holdfast/am/web/drawing"
 	"holdfast/am/web/text"
@@ -20,16 +21,20 @@ type incidentView struct {
 	Open bool     // the task is not back yet
 }
 
-// newestIncidents returns the newest incidents of a job, the newest first, and how many
-// older ones there are.
-func newestIncidents(status *proto.JobStatus) (list []incidentView, omitted int) {
+// newestIncidents returns the newest incidents of a part of the job's life, the newest first, and
+// how many older ones there are in it. nil is all of it.
+func newestIncidents(status *proto.JobStatus, part *drawing.Axis) (list []incidentView, omitted int) {
 	tasks := map[string]*proto.TaskStatus{}
 	for _, t := range status.Tasks {
 		tasks[t.Task] = t
 	}
 	for _, i := range slices.Backward(status.Incidents) {
-		if len(list) == incidentsShown {
-			break
+		switch {
+		case !part.Whole() && !part.Has(i.AtUnixMs):
+			continue
+		case len(list) == incidentsShown:
+			omitted++
+			continue
 		}
 		v := incidentView{Incident: i, ID: drawing.IncidentID(i), Open: status.IsOpen(i)}
 		// A task has the last lines of its last attempt that failed.
@@ -38,7 +43,17 @@ func newestIncidents(status *proto.JobStatus) (list []incidentView, omitted int)
 		}
 		list = append(list, v)
 	}
-	return list, len(status.Incidents) - len(list)
+	return list, omitted
+}
+
+// aroundIncident is how much of the job's life before an incident and after it is shown with it.
+const aroundIncident = 10 * time.Minute
+
+// Around returns the address of the page of the job with its life around the incident.
+func (i incidentView) Around() string {
+	end := max(i.AtUnixMs, i.RecoveredUnixMs, i.ProgressUnixMs)
+	around := aroundIncident.Milliseconds()
+	return "./?" + drawing.Part{From: i.AtUnixMs - around, To: end + around}.Values().Encode() + "#timeline"
 }
 
 // Cost says what the incident cost the job, in short.

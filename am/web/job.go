@@ -30,12 +30,17 @@ const (
 // jobView is what the page of the job shows.
 type jobView struct {
 	Counts    []*proto.RoleCount
-	Open      int    // incidents that have not been recovered from
-	Age       string // of the newest complete checkpoint
+	Open      int       // incidents that have not been recovered from
+	Age       string    // of the newest complete checkpoint
+	Next      string    // when the next one is expected; "" if that is not known
+	Late      bool      // it was expected some time ago
+	Restarts  []restart // what tasks that start now continue from, by directory
 	Timeline  *drawing.Timeline
+	Parts     *parts // of the timeline
 	Plots     *plots
 	Incidents []incidentView // the newest first
 	Older     int            // incidents
+	All       int            // incidents, in whatever part of the job's life
 	Avoided   []*proto.AvoidedNode
 	Formed    []*proto.Generation // the newest first; none where there was one only
 	Rows      []taskRow
@@ -66,9 +71,12 @@ type taskRow struct {
 func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, error) {
 	v := &jobView{Counts: status.Roles(), Tasks: len(status.Tasks), Query: parseTaskQuery(r.URL.Query())}
 	v.Open = status.OpenIncidents()
+	now := time.Now()
 	if at := status.CompleteStepAtUnixMs; at != 0 {
-		v.Age = text.Duration(time.Since(time.UnixMilli(at)))
+		v.Age = text.Duration(now.Sub(time.UnixMilli(at)))
 	}
+	v.expect(status, now)
+	v.Restarts = s.restarts(status, now)
 	for _, c := range v.Counts {
 		v.Roles = append(v.Roles, c.Role)
 		for _, n := range c.States() {
@@ -77,23 +85,70 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 			}
 		}
 	}
-	v.Timeline = drawing.NewTimeline(status, v.Query.Span, time.Now())
+	v.Timeline = drawing.NewTimeline(status, v.Query.Part, now)
+	part := (*drawing.Axis)(nil)
+	if v.Timeline != nil {
+		part = &v.Timeline.Axis
+		v.Parts = newParts(part, v.Query.PartAddress)
+	}
 	var err error
-	if v.Plots, err = s.mainPlots(r.Context(), status, v.Query.Span); err != nil {
+	if v.Plots, err = s.mainPlots(r.Context(), status, v.Query.Part); err != nil {
 		return "", nil, err
 	}
 	v.Timeline.AddCheckpoints(v.Plots.Checkpoints)
-	v.Incidents, v.Older = newestIncidents(status)
+	v.All = len(status.Incidents)
+	v.Incidents, v.Older = newestIncidents(status, part)
 	v.Formed = newestGenerations(status)
-	v.Avoided = status.Avoiding(time.Now())
-	v.Rows, v.Matching = taskRows(status, v.Query, time.Now())
+	v.Avoided = status.Avoiding(now)
+	v.Rows, v.Matching = taskRows(status, v.Query, now)
 	v.Columns = v.Query.columns(status.Tasks)
 	v.Network, v.GPUs = slices.ContainsFunc(status.Tasks, (*proto.TaskStatus).HasTraffic), slices.ContainsFunc(status.Tasks, (*proto.TaskStatus).HasGPUUse)
-	shown := status.Events[max(0, len(status.Events)-eventsShown):]
-	v.Omitted = len(status.Events) - len(shown)
-	v.Events = slices.Clone(shown)
-	slices.Reverse(v.Events)
+	v.Events, v.Omitted = newestEvents(status, part)
 	return "job", v, nil
+}
+
+// Zoomed reports whether the page shows a part of the job's life.
+func (v *jobView) Zoomed() bool { return v.Timeline != nil && !v.Timeline.Whole() }
+
+// frame implements framed: what the page does not know yet comes soon.
+func (v *jobView) frame(f *frame) {
+	if f.Updates == "" && slices.ContainsFunc(v.Restarts, func(r restart) bool { return r.Looking }) {
+		f.Updates = "poll"
+	}
+}
+
+// expect says when the next checkpoint is expected to be complete, while the job makes steps.
+func (v *jobView) expect(status *proto.JobStatus, now time.Time) {
+	at := status.NextCheckpointUnixMs
+	if at == 0 || status.State != proto.JobState_JOB_STATE_RUNNING {
+		return
+	}
+	left := time.UnixMilli(at).Sub(now)
+	// It is noticed a little after it is complete.
+	late := max(5*time.Second, time.UnixMilli(at).Sub(time.UnixMilli(status.CompleteStepAtUnixMs))/4)
+	switch {
+	case left >= time.Second:
+		v.Next = "next in about " + text.Duration(left.Truncate(time.Second))
+	case -left <= late:
+		v.Next = "next about now"
+	default:
+		v.Next, v.Late = "next was expected "+text.Duration(-left.Truncate(time.Second))+" ago", true
+	}
+}
+
+// newestEvents returns the newest events of a part of the job's life, the newest first, and how
+// many older ones there are in it. nil is all of it.
+func newestEvents(status *proto.JobStatus, part *drawing.Axis) (list []*proto.JobEvent, omitted int) {
+	for _, e := range slices.Backward(status.Events) {
+		switch {
+		case !part.Whole() && !part.Has(e.AtUnixMs):
+		case len(list) == eventsShown:
+			omitted++
+		default:
+			list = append(list, e)
+		}
+	}
+	return list, omitted
 }
 
 // generationsShown bounds the generations of the page.
@@ -179,4 +234,59 @@ func (t taskRow) Number() string {
 		return ""
 	}
 	return strconv.Itoa(int(t.Attempt))
+}
+
+// directoriesAnswered bounds the checkpoint directories of which the page of the job says what a
+// restart takes.
+const directoriesAnswered = 3
+
+// sealingTime is after how long a checkpoint that was found complete is sealed, if it is small.
+const sealingTime = 5 * time.Second
+
+// restart is what tasks that start now continue from in a checkpoint directory.
+type restart struct {
+	Path    string // of the directory; "" if the job has only one
+	Address string // of the checkpoint's page, or of the list
+	Title   string // of the checkpoint; "": they begin anew
+	State   string
+	Age     string // since it was saved
+	Total   int    // checkpoints in the directory
+	Looking bool   // it is not known yet
+	Error   string // why it is not known
+}
+
+// Class is that of the state's word.
+func (r restart) Class() string { return strings.ReplaceAll(r.State, " ", "-") }
+
+// restarts returns what tasks that start now continue from, as of a short while ago.
+func (s *server) restarts(status *proto.JobStatus, now time.Time) (list []restart) {
+	if s.Checkpoints == nil {
+		return nil
+	}
+	changed := time.UnixMilli(status.CompleteStepAtUnixMs)
+	if sealed := changed.Add(sealingTime); now.After(sealed) {
+		changed = sealed
+	}
+	all := s.Checkpoints.Directories()
+	for i, d := range all[:min(len(all), directoriesAnswered)] {
+		r := restart{Address: fmt.Sprintf("checkpoints?dir=%d", i)}
+		if len(all) > 1 {
+			r.Path = d.Path
+		}
+		safe := s.Checkpoints.Safe(i, changed)
+		switch {
+		case safe == nil:
+			r.Looking = true
+		case safe.Err != nil:
+			r.Error = safe.Err.Error()
+		default:
+			r.Total = safe.Total
+			if c := safe.From; c != nil {
+				row := checkpointRow{Checkpoint: c, Now: now}
+				r.Address, r.Title, r.State, r.Age = checkpointAddress(i, c.Location), stepTitle(c), row.StateOf(), row.Age()
+			}
+		}
+		list = append(list, r)
+	}
+	return list
 }

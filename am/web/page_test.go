@@ -81,6 +81,50 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestGenerationsOnThePage: with how many tasks the job works, without which since when and
+// why, and what each generation has done, the newest first.
+func TestGenerationsOnThePage(t *testing.T) {
+	job := &proto.JobStatus{
+		Id: "application_1_0001", State: proto.JobState_JOB_STATE_RUNNING,
+		Tasks: []*proto.TaskStatus{{Task: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING},
+			{Task: "worker-1", State: proto.TaskState_TASK_STATE_PARKED, ParkedSinceUnixMs: 7_000, ParkedCause: "container preempted", Why: "the others work without it: container preempted"}},
+		Generations: []*proto.Generation{
+			{Number: 3, StartedUnixMs: 1000, EndedUnixMs: 6000, Tasks: 2, Of: 2, Least: 1, FirstStep: 10, LastStep: 30, StepsPerSecond: 4},
+			{Number: 4, StartedUnixMs: 7000, Tasks: 1, Of: 2, Least: 1, Parked: []string{"worker-1"}},
+		},
+	}
+	s := httptest.NewServer(web.Handler(web.Site{Status: fixed{job}}))
+	defer s.Close()
+	page := func() string {
+		r, err := http.Get(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		if err != nil || r.StatusCode != 200 {
+			t.Fatalf("%d, %v", r.StatusCode, err)
+		}
+		return string(text)
+	}
+	text := page()
+	for _, want := range []string{
+		`works with 1 of 2 tasks (at least 1): worker-1 parked since <time datetime="1970-01-01T00:00:07Z">`, `</time>, container preempted</p>`,
+		"generation 3<td", "2 of 2 tasks<td>steps 10 to 30<td>", "1 of 2 tasks<td>no step<td><td>without worker-1", ">the others work without it: container preempted",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q:\n%s", want, text)
+		}
+	}
+	if strings.Index(text, "generation 4<td") > strings.Index(text, "generation 3<td") {
+		t.Error("the older generation is first")
+	}
+	job.Generations, job.Tasks = job.Generations[:1], job.Tasks[:1]
+	if text := page(); strings.Contains(text, "generation 3<td") || strings.Contains(text, "works with") {
+		t.Errorf("a job of one generation, which works with all, tells of more:\n%s", text)
+	}
+}
+
 // TestPageOfManyTasks: of a large job, the page says at once what does not run, and does
 // not grow without bound.
 func TestPageOfManyTasks(t *testing.T) {
@@ -191,7 +235,6 @@ func TestStragglersStandOut(t *testing.T) {
 	}
 }
 
-// TestWhatATaskSaysLast: of one that runs, beside why it was lost before, and no longer than
 // TestNetworkAndGPUs: the table has columns of them where any task has some, and can be ordered
 // by them.
 func TestNetworkAndGPUs(t *testing.T) {
@@ -214,6 +257,7 @@ func TestNetworkAndGPUs(t *testing.T) {
 	}
 }
 
+// TestWhatATaskSaysLast: of one that runs, beside why it was lost before, and no longer than
 // there is room for.
 func TestWhatATaskSaysLast(t *testing.T) {
 	status := largeJob(2)

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/csv"
+	"html/template"
 	"math"
 	"net/http"
 	"net/url"
@@ -35,19 +36,20 @@ type plots struct {
 	Checkpoints []drawing.Mark
 	Down        []drawing.Bar // from a loss to its recovery
 	Query       plotQuery
+	Parts       *parts
 	Tasks       []string // that are plotted
 	Of          int      // tasks of the job
 }
 
 // plotQuery says what is plotted, by the parameters of the page's address.
 type plotQuery struct {
-	Span  string
+	drawing.Part
 	Log   bool     // logarithmic vertical axes
 	Tasks []string // "": the first ones
 }
 
 func parsePlotQuery(p url.Values) plotQuery {
-	q := plotQuery{Span: p.Get("span"), Log: p.Get("log") != ""}
+	q := plotQuery{Part: drawing.ParsePart(p), Log: p.Get("log") != ""}
 	q.Tasks = strings.FieldsFunc(strings.Join(p["task"], " "), func(r rune) bool { return r == ',' || r == ' ' })
 	q.Tasks = q.Tasks[:min(len(q.Tasks), tasksPlotted)]
 	return q
@@ -59,7 +61,8 @@ func (q plotQuery) TaskText() string { return strings.Join(q.Tasks, " ") }
 // values are the parameters of the address that asks for the same.
 func (q plotQuery) values() url.Values {
 	p := url.Values{}
-	for key, value := range map[string]string{"span": q.Span, "task": q.TaskText(), "log": map[bool]string{true: "1"}[q.Log]} {
+	q.Put(p)
+	for key, value := range map[string]string{"task": q.TaskText(), "log": map[bool]string{true: "1"}[q.Log]} {
 		if value != "" {
 			p.Set(key, value)
 		}
@@ -67,10 +70,19 @@ func (q plotQuery) values() url.Values {
 	return p
 }
 
-// SpanAddress returns the page's address with another part of the job's life.
-func (q plotQuery) SpanAddress(span string) string {
-	q.Span = span
+// PartAddress returns the page's address with another part of the job's life.
+func (q plotQuery) PartAddress(part drawing.Part) string {
+	q.Part = part
 	return "plots?" + q.values().Encode()
+}
+
+// Samples returns the parameters by which samples.json has what is plotted.
+func (q plotQuery) Samples() template.URL {
+	p := q.Part.Values()
+	for _, t := range q.Tasks {
+		p.Add("task", t)
+	}
+	return template.URL(p.Encode())
 }
 
 // plots shows all charts of the job.
@@ -88,8 +100,8 @@ func (s *server) plots(r *http.Request, status *proto.JobStatus) (string, any, e
 
 // mainPlots draws what the page of the job shows: the first scalar, or else the step, and
 // the rate.
-func (s *server) mainPlots(ctx context.Context, status *proto.JobStatus, span string) (*plots, error) {
-	return s.newPlots(ctx, status, plotQuery{Span: span}, nil, func(all []drawing.Group) (list []drawing.Group) {
+func (s *server) mainPlots(ctx context.Context, status *proto.JobStatus, part drawing.Part) (*plots, error) {
+	return s.newPlots(ctx, status, plotQuery{Part: part}, nil, func(all []drawing.Group) (list []drawing.Group) {
 		for i, g := range all {
 			if i == 0 || g.List[0].Name == proto.SeriesStepsPerSecond {
 				list = append(list, g)
@@ -102,7 +114,7 @@ func (s *server) mainPlots(ctx context.Context, status *proto.JobStatus, span st
 // newPlots draws those groups that pick returns, of the job's series and those of tasks.
 func (s *server) newPlots(ctx context.Context, status *proto.JobStatus, q plotQuery, tasks []string, pick func([]drawing.Group) []drawing.Group) (*plots, error) {
 	v := &plots{Query: q, Of: len(status.Tasks), Tasks: tasks}
-	a := drawing.NewAxis(status, q.Span, time.Now())
+	a := drawing.NewAxis(status, q.Part, time.Now())
 	if a == nil || s.Samples == nil {
 		return v, nil
 	}
@@ -123,6 +135,7 @@ func (s *server) newPlots(ctx context.Context, status *proto.JobStatus, q plotQu
 			v.Charts = append(v.Charts, c)
 		}
 	}
+	v.Parts = newParts(a, q.PartAddress)
 	v.mark(status, got)
 	return v, nil
 }
@@ -155,9 +168,9 @@ func (v *plots) mark(status *proto.JobStatus, all *proto.JobSamples) {
 	for _, i := range status.Incidents {
 		back := i.RecoveredUnixMs
 		if back == 0 && status.IsOpen(i) {
-			back = v.To
+			back = v.End
 		}
-		if back >= v.From && back > i.AtUnixMs {
+		if back >= v.From && back > i.AtUnixMs && i.AtUnixMs <= v.To {
 			x := v.X(i.AtUnixMs)
 			v.Down = append(v.Down, drawing.Bar{X: x, Width: drawing.Percent(max(drawing.MinBar, v.X(back)-x))})
 		}
@@ -169,7 +182,7 @@ func (v *plots) mark(status *proto.JobStatus, all *proto.JobSamples) {
 }
 
 // samplesJSON answers with samples as JSON: the parameters name and task select, each any
-// number of times, and points bounds their points.
+// number of times, span, or from and to, a part of the job's life, and points bounds their points.
 func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query()
 	points, err := strconv.Atoi(p.Get("points"))
@@ -177,10 +190,21 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 		Fail(w, r, http.StatusBadRequest, "points="+p.Get("points")+" is no number of points")
 		return
 	}
-	got, err := s.Samples(r.Context(), &proto.SamplesRequest{Names: p["name"], Tasks: p["task"], Points: int32(points)})
+	request := &proto.SamplesRequest{Names: p["name"], Tasks: p["task"], Points: int32(points)}
+	status, _ := s.Status.Snapshot()
+	a := drawing.NewAxis(status, drawing.ParsePart(p), time.Now())
+	if !a.Whole() {
+		request.Points = 0 // of the part
+	}
+	got, err := s.Samples(r.Context(), request)
 	if err != nil {
 		failWith(w, r, err)
 		return
+	}
+	if !a.Whole() {
+		for _, series := range slices.Concat(got.Series, got.Recent) {
+			series.Cut(a.From, a.To).Reduce(points)
+		}
 	}
 	text, err := proto.JSON(got)
 	if err != nil {
@@ -195,7 +219,7 @@ func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query()
 	q := parsePlotQuery(p)
 	status, _ := s.Status.Snapshot()
-	a := drawing.NewAxis(status, q.Span, time.Now())
+	a := drawing.NewAxis(status, q.Part, time.Now())
 	got, err := s.Samples(r.Context(), &proto.SamplesRequest{Names: []string{p.Get("name")}, Tasks: q.Tasks})
 	if err != nil {
 		failWith(w, r, err)

@@ -2,10 +2,12 @@ package web
 
 import (
 	"cmp"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
+	"holdfast/am/web/drawing"
 	"holdfast/proto"
 )
 
@@ -15,9 +17,9 @@ type taskQuery struct {
 	Text  string // in the name, the node or the reason
 	State string // word
 	Role  string
-	Sort  string // key of an order; "": problems first
-	Down  bool   // in descending order
-	Span  string // of the timeline
+	Sort  string       // key of an order; "": problems first
+	Down  bool         // in descending order
+	Part  drawing.Part // of the timeline
 }
 
 // orders are the columns by which tasks can be ordered.
@@ -45,7 +47,7 @@ func compareTasks(a, b *proto.TaskStatus) int {
 }
 
 func parseTaskQuery(p url.Values) taskQuery {
-	q := taskQuery{Text: p.Get("q"), State: p.Get("state"), Role: p.Get("role"), Span: p.Get("span")}
+	q := taskQuery{Text: p.Get("q"), State: p.Get("state"), Role: p.Get("role"), Part: drawing.ParsePart(p)}
 	q.Sort, q.Down = strings.CutPrefix(p.Get("sort"), "-")
 	return q
 }
@@ -113,8 +115,8 @@ func (q taskQuery) columns(tasks []*proto.TaskStatus) []column {
 
 // address returns the page's address with the query.
 func (q taskQuery) address() string {
-	p := url.Values{}
-	for key, value := range map[string]string{"q": q.Text, "state": q.State, "role": q.Role, "sort": q.SortKey(), "span": q.Span} {
+	p := q.Part.Values()
+	for key, value := range map[string]string{"q": q.Text, "state": q.State, "role": q.Role, "sort": q.SortKey()} {
 		if value != "" {
 			p.Set(key, value)
 		}
@@ -122,8 +124,39 @@ func (q taskQuery) address() string {
 	return "?" + p.Encode()
 }
 
-// SpanAddress returns the page's address with another span of the timeline.
-func (q taskQuery) SpanAddress(span string) string {
-	q.Span = span
+// PartAddress returns the page's address with another part of the job's life.
+func (q taskQuery) PartAddress(part drawing.Part) string {
+	q.Part = part
 	return q.address() + "#timeline"
+}
+
+// parts lead to other parts of the job's life than the one that is shown.
+type parts struct {
+	Links      []partLink
+	Shown      string     // what is shown, where that is between two moments
+	From, To   string     // as fields of browsers have them; "" for all of the job's life
+	Parameters []variable // of the address, besides
+}
+
+type partLink struct {
+	Title, Address string
+	Current        bool
+}
+
+// newParts returns what leads from an axis to other parts of the job's life, of which address
+// returns the addresses.
+func newParts(a *drawing.Axis, address func(drawing.Part) string) *parts {
+	v := &parts{Shown: a.Shown(), From: a.Part.FromField(), To: a.Part.ToField()}
+	for _, l := range a.Links {
+		v.Links = append(v.Links, partLink{l.Title, address(l.Part), l.Current})
+	}
+	_, query, _ := strings.Cut(address(drawing.Part{}), "?")
+	query, _, _ = strings.Cut(query, "#")
+	others, _ := url.ParseQuery(query) // it was encoded
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		for _, value := range others[name] {
+			v.Parameters = append(v.Parameters, variable{name, value})
+		}
+	}
+	return v
 }

@@ -15,8 +15,10 @@ import (
 	"html/template"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
+	"holdfast/am/web/relay"
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
@@ -51,6 +53,9 @@ type Site struct {
 	Changes *Changes
 	// Metrics serves metrics; nil: there are none.
 	Metrics http.Handler
+	// Relay means that pages which tasks serve by themselves are below web/TASK/, too (package
+	// relay); otherwise they are at their nodes only.
+	Relay bool
 	// Samples has the job's measurements; nil: there are none.
 	Samples SampleSource
 }
@@ -62,6 +67,7 @@ var assets embed.FS
 type server struct {
 	Site
 	pace    pace
+	recent  recent        // pages that are shared
 	streams chan struct{} // has an element for each open stream of changes
 }
 
@@ -70,7 +76,7 @@ func Handler(site Site) http.Handler {
 	s := &server{Site: site, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	if s.Status != nil {
-		mux.Handle("GET /{$}", s.page(s.job))
+		mux.Handle("GET /{$}", s.shared(s.job))
 		mux.Handle("GET /task", s.page(s.task))
 		mux.Handle("GET /configuration", s.page(s.configuration))
 		mux.HandleFunc("GET /log", s.log)
@@ -78,6 +84,11 @@ func Handler(site Site) http.Handler {
 		mux.HandleFunc("GET /status.json", s.statusJSON)
 	} else {
 		mux.Handle("GET /{$}", s.page(bounded(s.checkpoints)))
+	}
+	if s.Status != nil && s.Relay {
+		tasks := relay.New(s.pageOf)
+		mux.Handle("/web/{task}", tasks)
+		mux.Handle("/web/{task}/", tasks)
 	}
 	if s.Samples != nil {
 		mux.Handle("GET /plots", s.page(s.plots))
@@ -107,6 +118,15 @@ func Handler(site Site) http.Handler {
 		mux.HandleFunc("GET /"+name, Asset)
 	}
 	return Secured(unknown(mux))
+}
+
+// pageOf returns the host:port at which a task serves a page; "" if it serves none.
+func (s *server) pageOf(task string) string {
+	status, _ := s.Status.Snapshot()
+	if t := taskOf(status, task); t != nil && t.WebUrl != "" {
+		return t.RealAddress
+	}
+	return ""
 }
 
 // Assets are the files that pages refer to, with their types. Those of a job's page are
@@ -154,7 +174,20 @@ type frame struct {
 	Now     time.Time
 	Jobs    string
 	JSON    string // the address of the same as JSON
-	View    any    // what the page shows of its own
+	// Relayed reports whether pages of tasks are reached through those of the job, which are at
+	// RelayedAt, relative to this one or at the ResourceManager's proxy.
+	Relayed   bool
+	RelayedAt string
+	View      any // what the page shows of its own
+}
+
+// TaskPage returns the address of the page that a task serves by itself: through the pages of
+// the job where these pass requests on, so that whoever may see them reaches it.
+func (f frame) TaskPage(t *proto.TaskStatus) string {
+	if !f.Relayed {
+		return t.WebUrl
+	}
+	return f.RelayedAt + relay.Address(t.Task, strings.TrimPrefix(t.WebUrl, "http://"+t.RealAddress))
 }
 
 // Title is that of the browser's window.
@@ -187,36 +220,57 @@ func (s *server) snapshot() (*proto.JobStatus, <-chan struct{}) {
 
 // page returns a handler that shows a view.
 func (s *server) page(v view) http.Handler {
+	return serve(func(r *http.Request) ([]byte, error) { return s.makePage(v, r) })
+}
+
+// serve returns a handler that answers with the page that f returns.
+func serve(f func(*http.Request) ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begin := time.Now()
-		status, changed := s.snapshot()
-		name, content, err := v(r, status)
+		text, err := f(r)
 		if err != nil {
 			failWith(w, r, err)
 			return
 		}
-		s.render(w, r, http.StatusOK, begin, status, changed, name, content)
+		writePage(w, http.StatusOK, text)
 	})
 }
 
-// render answers with the page of a view's content, which was begun at a time.
-func (s *server) render(w http.ResponseWriter, r *http.Request, code int, begin time.Time, status *proto.JobStatus, changed <-chan struct{}, name string, content any) {
+// makePage makes the page of a view.
+func (s *server) makePage(v view, r *http.Request) ([]byte, error) {
+	begin := time.Now()
+	status, changed := s.snapshot()
+	name, content, err := v(r, status)
+	if err != nil {
+		return nil, err
+	}
+	return s.render(begin, status, changed, name, content)
+}
+
+// render makes the page of a view's content, which was begun at a time.
+func (s *server) render(begin time.Time, status *proto.JobStatus, changed <-chan struct{}, name string, content any) ([]byte, error) {
 	f := frame{
-		JobStatus: status, HasJob: s.Status != nil, HasSpec: s.Spec != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
+		JobStatus: status, HasJob: s.Status != nil, HasSpec: s.Spec != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json", Relayed: s.Relay,
 		Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content,
+	}
+	// The address of a local job's own page has the key to it.
+	if !s.Relay && s.Spec != nil && !s.Spec.Local && status.TrackingUrl != "" {
+		f.Relayed, f.RelayedAt = true, strings.TrimSuffix(status.TrackingUrl, "/")+"/"
 	}
 	if c, ok := content.(framed); ok {
 		c.frame(&f)
 	}
 	var text bytes.Buffer
 	if err := templates.ExecuteTemplate(&text, name, f); err != nil {
-		failWith(w, r, err)
-		return
+		return nil, err
 	}
 	s.pace.took(time.Since(begin))
+	return text.Bytes(), nil
+}
+
+func writePage(w http.ResponseWriter, code int, text []byte) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(text.Bytes()) // the reader went away
+	_, _ = w.Write(text) // the reader went away
 }
 
 // json returns a handler that answers with a view as JSON.

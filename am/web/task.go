@@ -30,7 +30,7 @@ func (s *server) task(r *http.Request, status *proto.JobStatus) (string, any, er
 	one := &proto.JobStatus{State: status.State, Tasks: []*proto.TaskStatus{t}, Incidents: status.Incidents}
 	rows, _ := taskRows(one, taskQuery{}, time.Now())
 	v := &taskView{taskRow: rows[0]}
-	all, _ := newestIncidents(status)
+	all, _ := newestIncidents(status, nil)
 	v.Incidents = slices.DeleteFunc(all, func(i incidentView) bool { return i.Task != t.Task })
 	for _, e := range slices.Backward(status.Events) {
 		if e.Task == t.Task && len(v.Events) < eventsShown {

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -8,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"holdfast/am/web"
+	"holdfast/client/spec"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
@@ -105,7 +109,12 @@ func TestConfiguration(t *testing.T) {
 		NotifyUrl:   "https://k5:k6@hooks.example.org/k7?key=k8",
 	}
 	text := get(t, web.Site{Status: fixed{lossyJob()}, Spec: spec}, "/configuration")
-	for _, want := range []string{"python3 train.py --rate 0.1 --api-key (hidden) --db_password=(hidden) &#39;a b&#39;", "<dt>EPOCHS<dd>12", "<dt>HF_TOKEN<dd>(hidden)", "2048 MB", "<th>Other resources<th>", "<td class=\"n\">0<td><div>100G example.com/disk</div><div>1 example.com/fpga</div><td>all tasks", "<td class=\"n\">0<td><td>it alone", "hdfs:///user/me/logs", "<dt>Notified<dd>https://hooks.example.org/(hidden)"} {
+	for _, want := range []string{
+		"python3 train.py --rate 0.1 --api-key (hidden) --db_password=(hidden) &#39;a b&#39;", "<dt>EPOCHS<dd>12", "<dt>HF_TOKEN<dd>(hidden)",
+		`<th scope="row">ps<td><dl><div><dt>count<dd>1</div><div><dt>memory<dd>512m</div>`, `<div><dt>memory<dd class="soft">2g</div>`,
+		`<dt>resource<dd>example.com/disk=100G, example.com/fpga=1</div>`, `<div><dt>restarted after a loss<dd>all tasks</div></dl><pre>serve --secret (hidden)</pre>`,
+		"<dt>restarted after a loss<dd>it alone", `<th scope="row">./logs<td><dl><div><dt>uri<dd>hdfs:///user/me/logs</div>`, "<dt>notify<dd>https://hooks.example.org/(hidden)",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
@@ -115,9 +124,56 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("the secret %s is shown", secret)
 		}
 	}
-	spec.Roles[1].Resources = nil
-	if text := get(t, web.Site{Status: fixed{lossyJob()}, Spec: spec}, "/configuration"); strings.Contains(text, "Other resources") {
-		t.Error("the page has a column of what no role asks for")
+}
+
+// TestConfigurationIsWhole: every option that is set is shown, whatever tables have.
+func TestConfigurationIsWhole(t *testing.T) {
+	whole := &proto.JobSpec{Command: []string{"train"}, Env: map[string]string{"A": "b"}, Files: []*proto.FileSpec{{Name: "a.py", Uri: "hdfs:///a.py"}}}
+	setAll(whole.ProtoReflect())
+	text := html.UnescapeString(get(t, web.Site{Status: fixed{lossyJob()}, Spec: whole}, "/configuration"))
+	settings := spec.SettingsOf(whole)
+	if len(settings.Job) < 30 || len(settings.Roles) != 1 || len(settings.Roles[0]) < 15 || len(settings.Checkpoints) != 1 || len(settings.Checkpoints[0]) < 5 {
+		t.Fatalf("there are too few settings: %+v", settings)
+	}
+	for _, list := range [][]spec.Setting{settings.Job, settings.Roles[0], settings.Checkpoints[0]} {
+		for _, s := range list {
+			if s.Secret {
+				s.Value = proto.ShownURL(s.Value)
+			}
+			if want := "<div><dt>" + s.Name + "<dd>" + s.Value + "</div>"; !strings.Contains(text, want) {
+				t.Errorf("the page has no %q:\n%s", want, text)
+			}
+		}
+	}
+	for _, want := range []string{"<h2>Losses and time limits</h2>", "<h2>Cluster and identity</h2>", "<h2>Container images</h2>", "<h2>Environment</h2>", "<h2>Files</h2>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+}
+
+// setAll sets all single values of a message, and of one message in each list of them.
+func setAll(m protoreflect.Message) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		if f.IsMap() || m.Has(f) {
+			continue
+		}
+		value := map[protoreflect.Kind]any{
+			protoreflect.StringKind: "value of " + string(f.Name()), protoreflect.BoolKind: true, protoreflect.EnumKind: protoreflect.EnumNumber(1), protoreflect.DoubleKind: 60.0,
+			protoreflect.Int64Kind: int64(60000), protoreflect.Uint32Kind: uint32(60), protoreflect.Int32Kind: int32(60),
+		}[f.Kind()]
+		switch {
+		case f.IsList() && f.Kind() == protoreflect.MessageKind:
+			e := m.Mutable(f).List().NewElement()
+			setAll(e.Message())
+			m.Mutable(f).List().Append(e)
+		case f.IsList():
+			m.Mutable(f).List().Append(protoreflect.ValueOf(value))
+		case f.Kind() != protoreflect.MessageKind:
+			m.Set(f, protoreflect.ValueOf(value))
+		}
 	}
 }
 

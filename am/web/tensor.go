@@ -37,7 +37,7 @@ func (s *server) tensor(r *http.Request, _ *proto.JobStatus) (string, any, error
 	if err != nil {
 		return "", nil, err
 	}
-	v.checkpointRow = checkpointRow{&e.Checkpoint, checkpointAddress(v.Dir, e.Location), time.Now()}
+	v.checkpointRow = checkpointRow{Checkpoint: &e.Checkpoint, Address: checkpointAddress(v.Dir, e.Location), Now: time.Now()}
 	if !e.HasTensors() {
 		return "", nil, errNotFound
 	}

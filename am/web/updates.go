@@ -1,8 +1,11 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,8 +20,9 @@ const (
 	minPace = time.Second
 	maxPace = 15 * time.Second
 	// paceCost is the time between two updates of a page in terms of the time that it takes
-	// to make one: ten open pages cost a twentieth of a core at most.
-	paceCost = 200
+	// to make one. Since the open pages share what is made (recent), all together cost twice
+	// its inverse, of a core, and what sending them and collecting their garbage takes besides.
+	paceCost = 80
 	// endPace is the time between two updates while a job ends: its pages end with it.
 	endPace = 200 * time.Millisecond
 	// aliveInterval is how often something is sent on a stream without changes, so that the
@@ -88,4 +92,57 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+}
+
+// Open pages poll. Requests with the same query within half of the pause between two updates get
+// the same page, and pages are made one at a time: the cost does not grow with how many are open.
+
+// recentKept bounds the pages that are kept for others.
+const recentKept = 4
+
+// recent are pages that were made a short while ago.
+type recent struct {
+	mu    sync.Mutex // held while one is made
+	pages []recentPage
+}
+
+type recentPage struct {
+	query string
+	begun time.Time
+	text  []byte
+}
+
+// get returns a page that was begun less than valid ago, or has it made.
+func (c *recent) get(query string, valid time.Duration, makePage func() ([]byte, error)) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	begin := time.Now()
+	c.pages = slices.DeleteFunc(c.pages, func(p recentPage) bool { return begin.Sub(p.begun) >= valid })
+	for _, p := range c.pages {
+		if p.query == query {
+			return p.text, nil
+		}
+	}
+	text, err := makePage()
+	if err != nil {
+		return nil, err
+	}
+	if len(c.pages) == recentKept {
+		c.pages = slices.Delete(c.pages, 0, 1)
+	}
+	c.pages = append(c.pages, recentPage{query, begin, text})
+	return text, nil
+}
+
+// shared returns a handler that shows a view which depends on nothing but the job and the query.
+// Pages that are told of each change get one that was made after it.
+func (s *server) shared(v view) http.Handler {
+	if !s.Polled {
+		return s.page(v)
+	}
+	return serve(func(r *http.Request) ([]byte, error) {
+		return s.recent.get(r.URL.RawQuery, s.pace.get()/2, func() ([]byte, error) {
+			return s.makePage(v, r.WithContext(context.WithoutCancel(r.Context()))) // others wait for it
+		})
+	})
 }

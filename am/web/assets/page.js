@@ -52,7 +52,7 @@
   };
 
   const replace = (part, next) => {
-    if (shown.get(part.id) === next.innerHTML || selecting(part)) return;
+    if (shown.get(part.id) === next.innerHTML || selecting(part) || (drag && part.contains(drag.part))) return;
     const active = document.activeElement;
     const focused = part.contains(active) ? (active.id || active.closest("[id]").id) : "";
     const href = focused && active.getAttribute("href");
@@ -126,6 +126,57 @@
   };
   addEventListener("hashchange", reveal);
   reveal();
+
+  // Dragging over the timeline or a chart shows that part of the job's life.
+  let drag = null;
+  body.classList.add("scripted");
+  const xOf = (e) => {
+    const r = drag.svg.getBoundingClientRect();
+    return Math.min(Math.max((e.clientX - r.left) / r.width, 0), 1);
+  };
+  const drop = () => {
+    drag?.mark?.remove();
+    drag = null;
+  };
+  document.addEventListener("pointerdown", (e) => {
+    const part = e.button === 0 && e.isPrimary && e.target.closest("[data-from]");
+    let svg = part && e.target.closest("svg");
+    while (svg?.ownerSVGElement) svg = svg.ownerSVGElement;
+    if (!svg) return;
+    drag = { part, svg, id: e.pointerId, at: e.clientX };
+    drag.from = xOf(e);
+  });
+  document.addEventListener("pointermove", (e) => {
+    if (!drag || e.pointerId !== drag.id || (!drag.mark && Math.abs(e.clientX - drag.at) < 6)) return;
+    if (!drag.mark) {
+      drag.mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+      drag.mark.setAttribute("class", "select");
+      drag.mark.setAttribute("height", "100%");
+      drag.svg.append(drag.mark);
+      getSelection()?.removeAllRanges();
+    }
+    const to = xOf(e);
+    drag.mark.setAttribute("x", Math.min(drag.from, to) * 100 + "%");
+    drag.mark.setAttribute("width", Math.abs(to - drag.from) * 100 + "%");
+  });
+  document.addEventListener("pointerup", (e) => {
+    if (!drag || e.pointerId !== drag.id) return;
+    const { part, mark, from } = drag, to = xOf(e);
+    drop();
+    if (!mark) return;
+    // The click that follows is none of what is below.
+    addEventListener("click", (c) => { c.preventDefault(); c.stopPropagation(); }, { capture: true, once: true });
+    const begin = Number(part.dataset.from), width = Number(part.dataset.to) - begin;
+    const second = (x, round) => new Date(round((begin + x * width) / 1000) * 1000).toISOString().replace(".000", "");
+    const query = new URLSearchParams(location.search);
+    query.delete("span");
+    query.set("from", second(Math.min(from, to), Math.floor));
+    query.set("to", second(Math.max(from, to), Math.ceil));
+    location.assign("?" + query + (part.closest("[data-live]") ? "#" + part.closest("[data-live]").id : ""));
+  });
+  document.addEventListener("pointercancel", drop);
+  document.addEventListener("keydown", (e) => { if (e.key === "Escape") drop(); });
+  document.addEventListener("dragstart", (e) => { if (drag) e.preventDefault(); });
 
   // A change is sent with PUT, which YARN's proxy passes on, and in a type that the proxy does
   // not read as a form. What has come of it replaces the plan.

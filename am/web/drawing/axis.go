@@ -2,6 +2,8 @@ package drawing
 
 import (
 	"math"
+	"net/url"
+	"strings"
 	"time"
 
 	"holdfast/am/web/text"
@@ -11,24 +13,87 @@ import (
 // ticksShown is the most distances between ticks of an axis, which fit a phone.
 const ticksShown = 4
 
-// spans are the parts of a job's life that can be shown; 0: all of it.
+// spans are the last parts of a job's life that can be shown; 0: all of it.
 var spans = []struct {
 	Key string
 	d   time.Duration
 }{{"", 0}, {"24h", 24 * time.Hour}, {"3h", 3 * time.Hour}, {"30m", 30 * time.Minute}, {"5m", 5 * time.Minute}}
 
+// leastPart is the shortest part of a job's life that is shown.
+const leastPart = 10 * time.Second
+
+// Part is a part of a job's life, as the parameters of an address say it: span is the last so
+// long, and from and to are moments, of which one can be left out. The zero Part is all of it.
+type Part struct {
+	Span     string // key of spans
+	From, To int64  // milliseconds since 1970; 0: not given
+}
+
+// ParsePart reads a part from the parameters span, from and to. What is none of theirs is left
+// out. Moments are in UTC where they do not say another zone.
+func ParsePart(p url.Values) Part {
+	q := Part{From: parseMoment(p.Get("from")), To: parseMoment(p.Get("to"))}
+	if q.From == 0 && q.To == 0 {
+		q.Span = p.Get("span")
+	}
+	return q
+}
+
+// momentLayouts are how moments are written: in addresses, by browsers' own fields, and by hand.
+var momentLayouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, "2006-01-02 15:04", time.DateOnly}
+
+func parseMoment(s string) int64 {
+	for _, layout := range momentLayouts {
+		if at, err := time.Parse(layout, strings.TrimSpace(s)); err == nil && at.Year() >= 1970 && at.Year() < 10000 {
+			return at.UnixMilli()
+		}
+	}
+	return 0
+}
+
+// Put sets the parameters that say the part, and removes those of another.
+func (q Part) Put(p url.Values) {
+	for key, value := range map[string]string{"span": q.Span, "from": momentOf(q.From, time.RFC3339), "to": momentOf(q.To, time.RFC3339)} {
+		if p.Del(key); value != "" {
+			p.Set(key, value)
+		}
+	}
+}
+
+// Values returns the parameters that say the part.
+func (q Part) Values() url.Values {
+	p := url.Values{}
+	q.Put(p)
+	return p
+}
+
+// FromField and ToField are the moments as fields of browsers (datetime-local) take them.
+func (q Part) FromField() string { return momentOf(q.From, "2006-01-02T15:04:05") }
+func (q Part) ToField() string   { return momentOf(q.To, "2006-01-02T15:04:05") }
+
+func momentOf(ms int64, layout string) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format(layout)
+}
+
 // Axis is a part of a job's life, from left to right: the timeline and the plots have it in
 // common.
 type Axis struct {
-	Span  string // key of spans
-	Spans []spanLink
+	Part  Part       // as it was asked for, as far as it can be shown
+	Links []partLink // to others
 	Ticks []tick
 
-	From, To int64 // milliseconds since 1970
+	From, To   int64 // milliseconds since 1970
+	Begin, End int64 // of the job; End is now while it runs
 }
 
-type spanLink struct {
-	Key, Title string
+// partLink names another part of the job's life.
+type partLink struct {
+	Part    Part
+	Title   string
+	Current bool
 }
 
 type tick struct {
@@ -36,32 +101,109 @@ type tick struct {
 	Label string
 }
 
-// NewAxis returns the axis of the last part of a job's life; nil if it has not begun.
-func NewAxis(status *proto.JobStatus, span string, now time.Time) *Axis {
-	a := &Axis{From: status.StartedUnixMs, To: now.UnixMilli()}
+// NewAxis returns the axis of a part of a job's life; nil if it has not begun.
+func NewAxis(status *proto.JobStatus, part Part, now time.Time) *Axis {
+	a := &Axis{Begin: status.StartedUnixMs, End: now.UnixMilli()}
 	if status.EndedUnixMs != 0 {
-		a.To = status.EndedUnixMs
+		a.End = status.EndedUnixMs
 	}
-	if a.From == 0 {
+	if a.Begin == 0 {
 		return nil
 	}
-	a.To = max(a.To, a.From+time.Second.Milliseconds())
-	life := time.Duration(a.To-a.From) * time.Millisecond
+	a.End = max(a.End, a.Begin+time.Second.Milliseconds())
+	a.From, a.To = a.Begin, a.End
+	life := time.Duration(a.End-a.Begin) * time.Millisecond
+	if part.From != 0 || part.To != 0 {
+		a.cut(part)
+	}
 	for _, s := range spans {
 		if s.d >= life {
 			continue
 		}
-		title := "all " + text.Duration(life)
+		l := partLink{Part: Part{Span: s.Key}, Title: "all " + text.Duration(life)}
 		if s.d != 0 {
-			title = "last " + s.Key
+			l.Title = "last " + s.Key
 		}
-		a.Spans = append(a.Spans, spanLink{s.Key, title})
-		if s.Key == span && s.d != 0 {
-			a.Span, a.From = s.Key, a.To-s.d.Milliseconds()
+		if s.Key == part.Span && s.d != 0 {
+			a.Part, a.From = l.Part, a.To-s.d.Milliseconds()
 		}
+		a.Links = append(a.Links, l)
 	}
+	for i := range a.Links {
+		a.Links[i].Current = a.Links[i].Part == a.Part
+	}
+	a.addSteps()
 	a.addTicks()
 	return a
+}
+
+// cut sets the axis to what there is of a part between two moments: all of the job's life where
+// there is nothing of it.
+func (a *Axis) cut(part Part) {
+	least := leastPart.Milliseconds()
+	from, to := max(part.From, a.Begin), a.End
+	if part.To != 0 {
+		to = min(part.To, a.End)
+	}
+	if to <= from {
+		return
+	}
+	if to-from < least { // around what was asked for
+		middle := (from + to) / 2
+		from = max(a.Begin, min(middle-least/2, a.End-least))
+		to = min(a.End, from+least)
+	}
+	if from <= a.Begin && to >= a.End {
+		return
+	}
+	a.From, a.To = from, to
+	a.Part = Part{From: from, To: to}
+	if part.To == 0 { // it goes on as the job does
+		a.Part.To = 0
+	}
+}
+
+// addSteps adds the links that move the part, and make it shorter and longer.
+func (a *Axis) addSteps() {
+	width := a.To - a.From
+	add := func(title string, from, to int64) {
+		from, to = max(from, a.Begin), min(to, a.End)
+		// Addresses have whole seconds: more of the job's life rather than less.
+		q := Part{From: from / 1000 * 1000, To: (to + 999) / 1000 * 1000}
+		if from <= a.Begin && to >= a.End {
+			q = Part{}
+		}
+		a.Links = append(a.Links, partLink{Part: q, Title: title})
+	}
+	if a.From > a.Begin {
+		from := max(a.Begin, a.From-width/2)
+		add("earlier", from, from+width)
+	}
+	if a.To < a.End {
+		to := min(a.End, a.To+width/2)
+		add("later", to-width, to)
+	}
+	if width >= 2*leastPart.Milliseconds() {
+		add("closer", a.From+width/4, a.To-width/4)
+	}
+	if a.From > a.Begin || a.To < a.End {
+		add("wider", a.From-width/2, a.To+width/2)
+	}
+}
+
+// Whole reports whether it is all of the job's life.
+func (a *Axis) Whole() bool { return a == nil || a.Part == Part{} }
+
+// Shown says which part it is, where that is between two moments.
+func (a *Axis) Shown() string {
+	if a.Part.From == 0 && a.Part.To == 0 {
+		return ""
+	}
+	from, to := text.Moment(a.From), text.Moment(a.To)
+	if day := len(time.DateOnly); from[:day] == to[:day] {
+		to = to[day+1:]
+	}
+	return from + " – " + to
 }
 
 // Has reports whether a moment is within the axis.

@@ -1,5 +1,3 @@
-// Package drawing lays out what the pages of a job draw: the timeline, charts of measurements,
-// and histograms of tensors. The templates of the pages make SVG of that.
 package drawing
 
 import (
@@ -20,7 +18,7 @@ const (
 	// them to the room that it has.
 	chartWidth, chartHeight = 1000, 100
 	// readingsShown is how many parts of a chart tell their values.
-	readingsShown = 60
+	readingsShown = 50
 	// lineColors is how many lines of a chart are told apart by their colors.
 	lineColors = 8
 	// maxGap is the longest time without a value that a line crosses, in parts of the
@@ -91,7 +89,7 @@ func NewChart(a *Axis, g Group, log bool) *Chart {
 	for i, s := range g.List {
 		l := line{Title: nameOf(s), Class: "c" + strconv.Itoa(i%lineColors)}
 		l.draw(a, scale, s)
-		if last := s.Last(); last >= 0 {
+		if last := a.last(s); last >= 0 {
 			l.Last = q.format(float64(s.Mean[last]))
 			if q.grows {
 				l.Last = q.format(float64(s.Max[last]))
@@ -101,6 +99,18 @@ func NewChart(a *Axis, g Group, log bool) *Chart {
 	}
 	c.read(a, q, g.List)
 	return c
+}
+
+// last returns the index of the last point of a series within the axis in which something was
+// measured; -1 if there is none.
+func (a *Axis) last(s *proto.Series) int {
+	last := -1
+	for i, at := range s.Times() {
+		if a.Has(at) && s.Has(i) {
+			last = i
+		}
+	}
+	return last
 }
 
 // draw makes the line's path, and the band around it.

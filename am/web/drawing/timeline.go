@@ -54,9 +54,9 @@ func (t *Timeline) AddCheckpoints(list []Mark) {
 	}
 }
 
-// NewTimeline draws the last part of a job's life; nil if it has not begun.
-func NewTimeline(status *proto.JobStatus, span string, now time.Time) *Timeline {
-	a := NewAxis(status, span, now)
+// NewTimeline draws a part of a job's life; nil if it has not begun.
+func NewTimeline(status *proto.JobStatus, part Part, now time.Time) *Timeline {
+	a := NewAxis(status, part, now)
 	if a == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (t *Timeline) addRows(status *proto.JobStatus) {
 	}
 	job := timelineRow{Title: "job"}
 	for _, e := range of[""] {
-		if e.AtUnixMs >= t.From {
+		if t.Has(e.AtUnixMs) {
 			job.Marks = append(job.Marks, Mark{X: t.X(e.AtUnixMs), Class: e.Kind, Title: text.MomentTitle(e.AtUnixMs, e.Text)})
 		}
 	}
@@ -151,7 +151,7 @@ func (t *Timeline) taskRow(status *proto.JobStatus, task *proto.TaskStatus, even
 		if open == nil {
 			return
 		}
-		if at >= t.From {
+		if at >= t.From && open.AtUnixMs <= t.To {
 			x := t.X(open.AtUnixMs)
 			row.Bars = append(row.Bars, Bar{x, max(MinBar, t.X(at)-x), class, open.Text + "\n" + text.Moment(open.AtUnixMs) + " – " + text.Moment(at)})
 		}
@@ -168,9 +168,9 @@ func (t *Timeline) taskRow(status *proto.JobStatus, task *proto.TaskStatus, even
 			end(e.AtUnixMs, "ended")
 		}
 	}
-	end(t.To, map[bool]string{true: "ended", false: "running"}[status.State.Done()])
+	end(t.End, map[bool]string{true: "ended", false: "running"}[status.State.Done()])
 	for _, i := range incidents {
-		if i.AtUnixMs >= t.From {
+		if t.Has(i.AtUnixMs) {
 			row.Marks = append(row.Marks, Mark{t.X(i.AtUnixMs), "lost", text.MomentTitle(i.AtUnixMs, "lost: "+i.Cause), "#" + IncidentID(i)})
 		}
 	}
