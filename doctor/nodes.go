@@ -59,7 +59,7 @@ func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string, image
 	defer func() {
 		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)
 		defer cancel()
-		_ = submit.RemoveAll(cleaning, home, dir) // what it found is reported
+		_ = store.RemoveAll(cleaning, home, dir) // what it found is reported
 	}()
 	if err := store.MkdirAll(ctx, home, dir, 0o700); err != nil {
 		return nil, err

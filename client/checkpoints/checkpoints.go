@@ -21,6 +21,9 @@ type Directory struct {
 	Path  string // as the job's script spells it; empty if it was named by URI
 }
 
+// User returns who changes checkpoints by a command, for the record of that.
+func User() string { return cluster.LocalUser() }
+
 // Directories opens the directories that a user names: by a URI, a local path, or a
 // job, which stands for all its checkpoint directories. It needs no application master
 // and creates nothing. The caller closes each Store.

@@ -66,6 +66,9 @@ func ConnectAs(principal, keytab string) (*Cluster, error) {
 	return &Cluster{Conf: c, RM: rm, User: user, Principal: principal, Keytab: keytab}, nil
 }
 
+// LocalUser returns the user of this process, as a cluster without Kerberos knows it.
+func LocalUser() string { return rpc.CurrentUser() }
+
 // logIn logs in to a cluster with Kerberos, and returns the user's name there.
 func logIn(c *conf.Conf, principal, keytab string) (string, error) {
 	if keytab != "" {

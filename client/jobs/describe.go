@@ -38,6 +38,9 @@ func WriteTask(w io.Writer, s *proto.JobStatus, t *proto.TaskStatus, width int) 
 	line("attempt", attempt(t.Attempt))
 	line("step", number(t.Step))
 	line("failures", number(int64(t.Failures)))
+	if t.RestoreMs != nil {
+		line("restored in", seconds(t.GetRestoreMs()))
+	}
 	if t.ExitCode != nil {
 		line("last failure", exitText(t))
 	}

@@ -62,7 +62,7 @@ func (j *Job) requestShutdown(ctx context.Context, why string) (grace time.Durat
 	defer m.close()
 	calling, cancelCall := context.WithTimeout(finding, cluster.Timeout)
 	defer cancelCall()
-	r, err := m.Kill(calling, &proto.KillRequest{Why: why})
+	r, err := m.Kill(calling, &proto.KillRequest{Why: why, User: whoAsks(j)})
 	return time.Duration(r.GetStopGraceMs()) * time.Millisecond, err == nil
 }
 

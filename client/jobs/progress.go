@@ -136,7 +136,7 @@ func (p *Progress) block(s *proto.JobStatus) []string {
 		parts = append(parts, text)
 	}
 	lines := []string{strings.Join(parts, " | ")}
-	if g := s.Group(); g != "" {
+	if g := group(s); g != "" {
 		lines = append(lines, g)
 	}
 	lines = append(lines, roleLines(s, p.width-1)...)

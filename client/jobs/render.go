@@ -63,10 +63,13 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 		}
 		if s.CompleteStep > 0 {
 			fmt.Fprintf(b, "; the newest complete checkpoint is of step %d", s.CompleteStep)
+			if s.SaveMs != nil {
+				fmt.Fprintf(b, ", saved in %s", seconds(s.GetSaveMs()))
+			}
 		}
 		fmt.Fprintln(b)
 	}
-	if g := s.Group(); g != "" {
+	if g := group(s); g != "" {
 		fmt.Fprintf(b, "  %s\n", indent(g, "  "))
 	}
 	if text := s.Stragglers(); text != "" {
@@ -79,7 +82,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 			fmt.Fprintf(b, "%s\n(%d of %d tasks are shown, first those that do not run: --output json has all)\n", s.TaskCounts(), len(shown), len(s.Tasks))
 		}
 		t := terminal.NewTable("TASK", "STATE", "ATTEMPT", "STEP", "EACH", "NODE", "MEMORY", "NOTE")
-		t.Flexible = []string{"NODE", "NOTE"}
+		t.Flexible, t.Optional = []string{"NODE", "NOTE"}, []string{"EACH", "MEMORY", "ATTEMPT"}
 		for _, k := range shown {
 			t.Add(k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), dash(k.StepTime()), dash(k.Node), memoryOf(k), note(s, k))
 		}
@@ -117,6 +120,21 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	return err
 }
 
+// group says with how many tasks the job works, and without which since when; "" where it
+// works with all of them.
+func group(s *proto.JobStatus) string {
+	without := s.Without(clock)
+	if g := s.Group(); g != "" && without != "" {
+		return g + ": " + without
+	} else if g != "" {
+		return g
+	}
+	return without
+}
+
+// clock writes a time of day.
+func clock(unixMs int64) string { return time.UnixMilli(unixMs).Format("15:04:05") }
+
 // stepOf returns the job's step, with the number of all where the program says that.
 func stepOf(s *proto.JobStatus) string {
 	if s.TotalSteps < s.Step || s.TotalSteps == 0 {
@@ -131,6 +149,9 @@ func stepOf(s *proto.JobStatus) string {
 func note(s *proto.JobStatus, k *proto.TaskStatus) string {
 	if slow := k.Slow(); slow != "" {
 		return slow
+	}
+	if k.ParkedSinceUnixMs != 0 {
+		return fmt.Sprintf("since %s %s", clock(k.ParkedSinceUnixMs), k.Why)
 	}
 	if k.Why == "" {
 		return warmNote(k.WarmStatus, k.WarmRssBytes)
@@ -181,7 +202,7 @@ func writeSpares(b *strings.Builder, list []*proto.SpareStatus, width int) error
 	}
 	fmt.Fprintln(b)
 	t := terminal.NewTable("SPARE", "NODE", "MEMORY", "PID", "NOTE")
-	t.Flexible = []string{"SPARE", "NODE", "NOTE"}
+	t.Flexible, t.Optional = []string{"SPARE", "NODE", "NOTE"}, []string{"PID"}
 	for _, k := range list {
 		t.Add(k.Container, dash(k.Node), memory(k.AgentRssBytes), pid(k.AgentPid), warmNote(k.WarmStatus, k.WarmRssBytes))
 	}
@@ -199,7 +220,7 @@ func writeAvoided(b *strings.Builder, list []*proto.AvoidedNode, width int) erro
 	for _, n := range list {
 		until := "in service again"
 		if n.UntilUnixMs != 0 {
-			until = time.UnixMilli(n.UntilUnixMs).Format("15:04:05")
+			until = clock(n.UntilUnixMs)
 		}
 		t.Add(n.Node, until, n.Why)
 	}
@@ -221,7 +242,7 @@ func writeGenerations(b *strings.Builder, list []*proto.Generation, width int) e
 		list = list[n:]
 	}
 	t := terminal.NewTable("GENERATION", "BEGAN AT", "TASKS", "STEPS", "A SECOND", "WITHOUT")
-	t.Flexible = []string{"WITHOUT"}
+	t.Flexible, t.Optional = []string{"WITHOUT"}, []string{"BEGAN AT"}
 	for _, g := range list {
 		steps, rate := "-", "-"
 		if g.FirstStep != 0 {
@@ -230,7 +251,7 @@ func writeGenerations(b *strings.Builder, list []*proto.Generation, width int) e
 		if g.StepsPerSecond != 0 {
 			rate = fmt.Sprintf("%.3g", g.StepsPerSecond)
 		}
-		t.Add(fmt.Sprint(g.Number), time.UnixMilli(g.StartedUnixMs).Format("15:04:05"), fmt.Sprintf("%d of %d", g.Tasks, g.Of), steps, rate, dash(strings.Join(g.Parked, ", ")))
+		t.Add(fmt.Sprint(g.Number), clock(g.StartedUnixMs), fmt.Sprintf("%d of %d", g.Tasks, g.Of), steps, rate, dash(strings.Join(g.Parked, ", ")))
 	}
 	return t.Write(b, width)
 }
@@ -249,7 +270,7 @@ func writeIncidents(b *strings.Builder, list []*proto.Incident, width int) error
 		list = list[n:]
 	}
 	t := terminal.NewTable("LOST AT", "TASK", "CAUSE", "BACK IN", "STEPS LOST", "STEPS IN", "HOW")
-	t.Flexible = []string{"CAUSE", "HOW"}
+	t.Flexible, t.Optional = []string{"CAUSE", "HOW"}, []string{"STEPS IN", "STEPS LOST"}
 	for _, i := range list {
 		back, steps, lost := "-", "-", "-"
 		if i.RecoveredUnixMs != 0 {
@@ -259,7 +280,7 @@ func writeIncidents(b *strings.Builder, list []*proto.Incident, width int) error
 			lost = fmt.Sprint(i.LostSteps)
 			steps = fmt.Sprintf("%.1f s", float64(i.ProgressAfterMs)/1000)
 		}
-		t.Add(time.UnixMilli(i.AtUnixMs).Format("15:04:05"), i.Task, i.Cause, back, lost, steps, dash(i.Recovery))
+		t.Add(clock(i.AtUnixMs), i.Task, i.Cause, back, lost, steps, dash(i.Recovery))
 	}
 	return t.Write(b, width)
 }
@@ -350,18 +371,25 @@ type ListStyle struct {
 	Wide  bool // all columns, nothing cut
 }
 
-// WriteList writes a list of jobs for people.
+// WriteList writes a list of jobs for people. Why a job failed or was killed stands below it in
+// a terminal, and elsewhere in a column of its own.
 func WriteList(w io.Writer, list []*proto.JobSummary, o ListStyle) error {
-	titles := []string{"JOB", "NAME", "STATE", "STEP", "STARTED", "TOOK"}
-	if o.Users || o.Wide {
-		titles = append(titles, "USER")
-	}
 	if o.Wide {
-		titles = append(titles, "WHERE")
 		o.Width = 0
 	}
+	titles := []string{"JOB", "NAME", "STATE", "STEP", "STARTED", "TOOK"}
+	users, where, why := o.Users || o.Wide, o.Wide, o.Width == 0
+	if users {
+		titles = append(titles, "USER")
+	}
+	if where {
+		titles = append(titles, "WHERE")
+	}
+	if why {
+		titles = append(titles, "WHY")
+	}
 	t := terminal.NewTable(titles...)
-	t.Flexible = []string{"NAME", "USER"}
+	t.Flexible, t.Optional = []string{"NAME", "USER"}, []string{"STARTED", "STEP", "TOOK"}
 	for _, e := range list {
 		started, end := time.UnixMilli(e.StartedUnixMs), time.Now()
 		if e.EndedUnixMs != 0 {
@@ -371,10 +399,33 @@ func WriteList(w io.Writer, list []*proto.JobSummary, o ListStyle) error {
 		if o.Wide {
 			row[4] = started.Format(time.DateTime)
 		}
-		t.Add(append(row, e.User, e.Where)[:len(titles)]...)
+		if users {
+			row = append(row, e.User)
+		}
+		if where {
+			row = append(row, e.Where)
+		}
+		if why {
+			row = append(row, reason(e))
+		}
+		t.Add(row...)
+		if text := reason(e); text != "" && !why {
+			t.AddBelow(text, 2) // the error stands at its end
+		}
 	}
 	return t.Write(w, o.Width)
 }
+
+// reason returns why a job failed or was killed, in a line; empty for others.
+func reason(e *proto.JobSummary) string {
+	if e.State != proto.JobState_JOB_STATE_FAILED && e.State != proto.JobState_JOB_STATE_KILLED {
+		return ""
+	}
+	return strings.Join(strings.Fields(e.Why), " ")
+}
+
+// seconds returns a time in milliseconds as text: 2.1 s.
+func seconds(ms int64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }
 
 // number returns a count as text; "-" for 0.
 func number(n int64) string {

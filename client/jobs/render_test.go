@@ -137,13 +137,22 @@ func TestWriteFailure(t *testing.T) {
 func TestStatusTellsTheGenerations(t *testing.T) {
 	s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, Generations: []*proto.Generation{
 		{Number: 0, StartedUnixMs: 1, EndedUnixMs: 2, Tasks: 4, Of: 4, FirstStep: 1, LastStep: 120, StepsPerSecond: 4.876},
-		{Number: 1, StartedUnixMs: 3, Tasks: 2, Of: 4, Parked: []string{"worker-2", "worker-3"}},
+		{Number: 1, StartedUnixMs: 3, Tasks: 2, Of: 4, Least: 2, Parked: []string{"worker-2", "worker-3"}},
 	}}
+	since := time.Unix(86400, 0)
+	for i, cause := range []string{"", "", "container preempted", "container preempted"} {
+		k := &proto.TaskStatus{Task: fmt.Sprintf("worker-%d", i), State: proto.TaskState_TASK_STATE_RUNNING}
+		if cause != "" {
+			k.State, k.ParkedSinceUnixMs, k.ParkedCause, k.Why = proto.TaskState_TASK_STATE_PARKED, since.UnixMilli()+int64(i), cause, "the others work without it: "+cause
+		}
+		s.Tasks = append(s.Tasks, k)
+	}
+	at := since.Format("15:04:05")
 	var b strings.Builder
-	if err := WriteStatus(&b, s, 80); err != nil {
+	if err := WriteStatus(&b, s, 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"  works with 2 of 4 tasks, without worker-2, worker-3\n", "  4 of 4  1 to 120  4.88      -\n", "  2 of 4  -         -         worker-2, worker-3\n"} {
+	for _, want := range []string{"  works with 2 of 4 tasks (at least 2): worker-2, worker-3 parked since " + at + ", container preempted\n", "since " + at + " the others work without it: container preempted\n", "  4 of 4  1 to 120  4.88      -\n", "  2 of 4  -         -         worker-2, worker-3\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("status does not say %q:\n%s", want, b.String())
 		}
@@ -197,5 +206,51 @@ func TestStatusTellsTheAvoidedNodes(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "n2") {
 		t.Errorf("n2 is not avoided any longer:\n%s", b.String())
+	}
+}
+
+// TestListsAndTasksFitATerminal: of 80 columns, with what is long on clusters: ids, names, users,
+// steps and states.
+func TestListsAndTasksFitATerminal(t *testing.T) {
+	const id = "application_1764000000000_10042"
+	list := []*proto.JobSummary{
+		{Id: id, Name: "language-model-of-the-team", User: "somebody.with.a.name@EXAMPLE.ORG", State: proto.JobState_JOB_STATE_SUCCEEDED, Step: 12345678, StartedUnixMs: 1, EndedUnixMs: 2},
+		{Id: id, Name: "n", User: "u", State: proto.JobState_JOB_STATE_FAILED, Why: "worker-1 failed:\n" + strings.Repeat("it has failed ", 20), StartedUnixMs: 1, EndedUnixMs: 2},
+		{Id: id, Name: "n", User: "u", State: proto.JobState_JOB_STATE_RUNNING, Why: "what nobody asks list for", StartedUnixMs: 1},
+	}
+	fits := func(what, text string) {
+		t.Helper()
+		for line := range strings.Lines(text) {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
+				t.Errorf("%s has a line of %d columns: %s", what, n, line)
+			}
+		}
+	}
+	for _, users := range []bool{false, true} {
+		var b strings.Builder
+		if err := WriteList(&b, list, ListStyle{Width: 80, Users: users}); err != nil {
+			t.Fatal(err)
+		}
+		fits("list", b.String())
+		for _, want := range []string{id + "  language-", "\n  worker-1 failed: it has failed it has", "TOOK"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("list (users: %v) has no %q:\n%s", users, want, b.String())
+			}
+		}
+		if strings.Count(b.String(), "\n") != 6 {
+			t.Errorf("list (users: %v) is\n%s", users, b.String())
+		}
+	}
+	task := &proto.TaskStatus{
+		Task: "parameter-server-12", State: proto.TaskState_TASK_STATE_RESTARTING, Attempt: 123, Step: 12345678, StepSeconds: 12.3, Node: "node-with-a-long-name.example.org",
+		RssBytes: 18 << 20, MemoryLimitBytes: 2 << 30, Why: "exited with 1: its output says why at length",
+	}
+	var b strings.Builder
+	if err := WriteStatus(&b, &proto.JobStatus{Id: id, State: proto.JobState_JOB_STATE_RUNNING, Tasks: []*proto.TaskStatus{task}}, 80); err != nil {
+		t.Fatal(err)
+	}
+	fits("status", b.String())
+	if !strings.Contains(b.String(), "parameter-server-12  restarting  ") || !strings.Contains(b.String(), "12345678") {
+		t.Errorf("status is\n%s", b.String())
 	}
 }

@@ -233,7 +233,7 @@ func (v *topView) tasks(width, room int, now time.Time) []string {
 		titles = append(titles, "GPU")
 	}
 	t := terminal.NewTable(append(titles, "NODE", "NOTE")...)
-	t.Flexible = []string{"NODE", "NOTE"}
+	t.Flexible, t.Optional = []string{"NODE", "NOTE"}, []string{"ATTEMPT", "NODE", "NOTE"}
 	for _, k := range list[first:min(len(list), first+rows)] {
 		mark := " "
 		if k.Task == v.selected {

@@ -39,6 +39,11 @@ func TestTopScreen(t *testing.T) {
 		}
 	}
 	show("mnist", "running 1m0s | step 7/27, 2/s, 10s left", "worker 40/40", "   worker-0 ", "1.5/2  1.0/500 MiB", "3s: step 7")
+	s.Generations = []*proto.Generation{{Number: 1, Tasks: 39, Of: 40, Least: 20, Parked: []string{"worker-9"}}}
+	s.Tasks[9].State, s.Tasks[9].ParkedSinceUnixMs, s.Tasks[9].ParkedCause = proto.TaskState_TASK_STATE_PARKED, 50000, "node lost"
+	show("works with 39 of 40 tasks (at least 20): worker-9 parked since " + time.UnixMilli(50000).Format("15:04:05"))
+	s.Generations, s.Tasks[9].State = nil, proto.TaskState_TASK_STATE_RUNNING
+	s.Tasks[9].ParkedSinceUnixMs = 0
 	s.Tasks[2].ReceivedBytesPerSecond, s.Tasks[2].SentBytesPerSecond = 12<<20, 3<<10
 	s.Tasks[2].Gpus, s.Tasks[2].GpuPercent, s.Tasks[2].GpuMemoryBytes, s.Tasks[2].GpuMemoryLimitBytes = 2, 87.4, 60<<30, 160<<30
 	show("GPU", "87% 60/160 GiB")

@@ -77,8 +77,9 @@ var launcherNames = map[string]string{
 const tensorboard = "tensorboard"
 
 // Notes are about what will probably not work: a script among the words of a
-// command that is here, but is not among the files that the tasks are given, and
-// a placeholder that is none but may have been meant as one.
+// command that is here, but is not among the files that the tasks are given, a
+// placeholder that is none but may have been meant as one, a job that would never grow
+// again, and what the job's framework knows.
 func Notes(spec *proto.JobSpec) []string {
 	var notes []string
 	seen := map[string]bool{}
@@ -110,11 +111,14 @@ func Notes(spec *proto.JobSpec) []string {
 		if r.Name == tensorboard && r.Count > 0 && len(r.Command) == 0 && !strings.Contains(strings.Join(spec.Command, " "), "{role}") {
 			note("the role %[1]s runs the job's command as the others do: --%[1]s-command 'tensorboard --logdir ./train_logs --port {port} --bind_all' gives it its own", r.Name)
 		}
+		if r.Loss == proto.LossRule_LOSS_RULE_ALL && r.Min > 0 && r.Min < r.Count && len(spec.Checkpoints) == 0 && spec.ElasticGrowMs == 0 {
+			note("tasks of the role %s that were missing join at a complete checkpoint, and the job has no --checkpoint: --elastic-grow 10m has them join after a time", r.Name)
+		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(spec.Env)) {
 		braces(spec.Env[k])
 	}
-	return notes
+	return append(notes, runtime.Notes(spec)...)
 }
 
 // commands returns the commands that tasks run: the role's or, if it has none, the

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	pb "google.golang.org/protobuf/proto"
+
 	"holdfast/client"
 	"holdfast/proto"
 )
@@ -129,6 +131,24 @@ func TestMistypedPlaceholders(t *testing.T) {
   - {master_adr} is no placeholder; did you mean master_addr? (if it is the program's own, give it another name)`
 	if err == nil || err.Error() != want || client.ExitCode(err) != client.ExitUsage {
 		t.Errorf("refused with:\n%v", err)
+	}
+}
+
+// TestNotesOfJobsThatDoNotGrow: ranks that were missing join at a checkpoint, or after a time.
+func TestNotesOfJobsThatDoNotGrow(t *testing.T) {
+	role := &proto.RoleSpec{Name: "worker", Count: 4, Min: 2, Loss: proto.LossRule_LOSS_RULE_ALL}
+	spec := &proto.JobSpec{Command: []string{"true"}, Roles: []*proto.RoleSpec{role}}
+	if got := strings.Join(Notes(spec), "\n"); !strings.Contains(got, "--elastic-grow 10m") {
+		t.Errorf("without a checkpoint directory is noted: %q", got)
+	}
+	saves, grows, alone := pb.Clone(spec).(*proto.JobSpec), pb.Clone(spec).(*proto.JobSpec), pb.Clone(spec).(*proto.JobSpec)
+	saves.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs"}}
+	grows.ElasticGrowMs = 1000
+	alone.Roles[0].Loss = proto.LossRule_LOSS_RULE_ALONE
+	for _, s := range []*proto.JobSpec{saves, grows, alone} {
+		if got := Notes(s); len(got) > 0 {
+			t.Errorf("of %v is noted: %q", s, got)
+		}
 	}
 }
 

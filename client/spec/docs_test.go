@@ -29,6 +29,11 @@ func TestDocsHaveTheOptions(t *testing.T) {
 			t.Errorf("%s has no table with %s", name, f)
 		}
 	}
+	for line := range strings.Lines(want) {
+		if strings.Count(line, "Default: ") > 1 || strings.Contains(line, "Default: ;") {
+			t.Errorf("an option's default is told twice, or not well: %s", line)
+		}
+	}
 	if want == string(text) {
 		return
 	}

@@ -113,7 +113,11 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		return nil, joinErrors("the job cannot be run as it is described:", wrong)
 	}
 	if err := runtime.Complete(spec); err != nil {
-		return nil, client.Usagef("%w", err)
+		hint := ""
+		if len(spec.Roles) == 0 && len(spec.Command) == 1 && isJobFile(spec.Command[0]) {
+			hint = fmt.Sprintf("; the job that %s describes is run with -f %[1]s", spec.Command[0])
+		}
+		return nil, client.Usagef("%w%s", err, hint)
 	}
 	return spec, nil
 }
@@ -129,6 +133,11 @@ func checkImages(spec *proto.JobSpec) []error {
 		wrong = append(wrong, client.Usagef("--image-network is Docker's, and --image-runtime is runc, which knows no networks: leave one of them out"))
 	}
 	return wrong
+}
+
+// isJobFile reports whether a file is called as one that describes a job.
+func isJobFile(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
 // leastMasterMB is the memory in which an application master of a small job can work.
@@ -147,7 +156,7 @@ func checkRole(r *proto.RoleSpec, local bool) []error {
 		return wrong
 	}
 	if r.Min > r.Count {
-		wrong = append(wrong, client.Usagef("the role %s has %d tasks and is to start with %d: write a number from 1 to %d", r.Name, r.Count, r.Min, r.Count))
+		wrong = append(wrong, client.Usagef("the role %s is to have %d tasks, and at least %d: the least is a number from 1 to %d, as in --role %s=1..%d", r.Name, r.Count, r.Min, r.Count, r.Name, r.Count))
 	}
 	if r.MemoryMaxMb != 0 && r.MemoryMaxMb < r.MemoryMb {
 		wrong = append(wrong, client.Usagef("the memory of the role %s is %d MB and may grow to %d MB: that is less", r.Name, r.MemoryMb, r.MemoryMaxMb))

@@ -78,6 +78,29 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestARangeOfTasks: as flags and in a file.
+func TestARangeOfTasks(t *testing.T) {
+	check := func(s *proto.JobSpec, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := role(t, s, "worker"); r.Min != 4 || r.Count != 16 || r.Multiple != 2 || s.GetElasticWaitMs() != 60_000 || s.ElasticGrowMs != 600_000 {
+			t.Errorf("the job is %s", protojson.Format(s))
+		}
+	}
+	check(parse(t, "--worker", "4..16", "--worker-multiple", "2", "--elastic-wait", "60s", "--elastic-grow", "10m", "--framework", "pytorch", "true"))
+	draft, err := spec.ParseDraft([]byte("{framework: pytorch, command: [\"true\"], elastic-wait: 60s, elastic-grow: 10m, roles: {worker: {count: {min: 4, max: 16, multiple: 2}}}}"), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(draft.Spec())
+	s, err := parse(t, "--worker", "4..16", "--elastic-grow", "checkpoint", "--framework", "pytorch", "true")
+	if err != nil || s.ElasticWaitMs != nil || s.ElasticGrowMs != 0 {
+		t.Errorf("the job is %s, %v", protojson.Format(s), err)
+	}
+}
+
 // TestTheOrderOfRoles: it gives tasks their ranks, and so does not depend on the order
 // of flags.
 func TestTheOrderOfRoles(t *testing.T) {
@@ -197,6 +220,7 @@ func TestBadInput(t *testing.T) {
 		{"checkpoint form", append(ok, "--checkpoint", "./logs", "true"), []string{"--checkpoint ./logs", "PATH=URI"}},
 		{"checkpoint half", append(ok, "--checkpoint", "./logs=", "true"), []string{"./logs", "PATH=URI"}},
 		{"checkpoint format", append(ok, "--checkpoint", "x=hdfs:///x,format=pickle", "true"), []string{"pickle", "tensorflow", "dcp"}},
+		{"checkpoint option", append(ok, "--checkpoint", "x=hdfs:///x,format=plain,markr=done", "true"), []string{"markr is no option of a checkpoint directory; did you mean marker?"}},
 		{"checkpoint quiet", append(ok, "--checkpoint", "x=hdfs:///x,format=plain,quiet=soon", "true"), []string{"soon", "30s"}},
 		{"checkpoint scheme", append(ok, "--checkpoint", "./logs=s3://b/x", "true"), []string{"s3://b/x", "hdfs"}},
 		{"checkpoint on top", append(ok, "--checkpoint", "/=hdfs:///x", "true"), []string{"/ cannot", "working directory"}},
@@ -233,7 +257,7 @@ func TestBadInput(t *testing.T) {
 		{"a stop grace for ever", append(ok, "--stop-grace", "11m", "true"), []string{"--stop-grace is 11m", "from 0s to 10m"}},
 		{"stop grace in a file", []string{"-f", yaml("stop-grace: soon\n")}, []string{"line 1", `"soon"`}},
 		{"start limit", append(ok, "--start-limit", "-1s", "true"), []string{"--start-limit is -1s", "10m"}},
-		{"more than all", append(ok, "--worker-min", "5", "true"), []string{"worker", "start with 5"}},
+		{"more than all", append(ok, "--worker-min", "5", "true"), []string{"worker", "at least 5"}},
 		{"fewer parameter servers", append(ok, "--ps", "3", "--ps-min", "2", "true"), []string{"ps", "a part of the model"}},
 		{"fewer ranks", []string{"--framework", "xgboost", "--worker", "2..3", "true"}, []string{"worker", "ranks of XGBoost", "as many as they were"}},
 		{"no range", append(ok, "--worker", "4..", "true"), []string{"--worker", "4..16"}},
@@ -305,6 +329,7 @@ func FuzzParseMemory(f *testing.F) {
 	f.Add("1.5g")
 	f.Add("1e3g")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer bound.Memory(t, len(s), 64)()
 		if mb, err := spec.ParseMemory(s); err == nil && mb < 1 {
 			t.Errorf("%q is %d MB", s, mb)
 		}

@@ -184,13 +184,16 @@ func addRoleFlags(set *pflag.FlagSet) {
 
 // defaults describes the default value, and those of particular roles.
 func (o *option[T]) defaults() string {
-	text := o.def
+	var parts []string
+	if o.def != "" {
+		parts = append(parts, o.def)
+	}
 	for _, role := range KnownRoles {
 		if def, ok := o.defOf[role]; ok {
-			text += "; " + def + " for " + role
+			parts = append(parts, def+" for "+role)
 		}
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // RolesIn returns the roles that the arguments name with --role or in the file of -f,

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"holdfast/client"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -272,7 +273,7 @@ func checkpoints(d *Draft) kind {
 }
 
 // parseCheckpoint parses PATH=URI[,OPTION=VALUE]. A comma that no option follows is
-// part of the URI.
+// part of the URI, unless what follows is almost one.
 func parseCheckpoint(text string) (*proto.CheckpointSpec, error) {
 	p, uri, ok := strings.Cut(text, "=")
 	if !ok {
@@ -284,6 +285,11 @@ func parseCheckpoint(text string) (*proto.CheckpointSpec, error) {
 		key, value, ok := strings.Cut(uri[i+1:], "=")
 		o := findOption(checkpointOptions, key)
 		if i < 0 || !ok || o == nil {
+			if i >= 0 && ok {
+				if meant := client.DidYouMean(key, names(checkpointOptions)); meant != "" {
+					return nil, fmt.Errorf("%s is no option of a checkpoint directory%s", key, meant)
+				}
+			}
 			c.Uri = uri
 			return c, nil
 		}

@@ -45,6 +45,17 @@ func findOption[T any](table []option[T], name string) *option[T] {
 	return nil
 }
 
+// names returns the names of the options that have one.
+func names[T any](table []option[T]) []string {
+	var list []string
+	for _, o := range table {
+		if o.name != "" {
+			list = append(list, o.name)
+		}
+	}
+	return list
+}
+
 // defaultOf returns the default value for a role; role is empty for options of a job.
 func (o *option[T]) defaultOf(role string) string {
 	if def, ok := o.defOf[role]; ok {

@@ -13,6 +13,10 @@ import (
 // KnownRoles are the roles that have flags without being named by --role.
 var KnownRoles = []string{"ps", "worker", "chief", "head", "lighthouse", "replica", "evaluator", tensorboard}
 
+// tensorboardPath has TensorBoard ask for all of its data by GET (its flag inColab), since YARN's
+// proxy passes on no POST.
+const tensorboardPath = "/?tensorboardColab=true"
+
 // maxCount bounds the numbers of tasks, restarts and the like.
 const maxCount = 10000
 
@@ -152,8 +156,8 @@ var jobOptions = []option[Draft]{
 			return milliseconds(d.Job.StopGraceMs, 0, 10*time.Minute)
 		},
 	}, {
-		name: "elastic-wait", group: groupLosses, help: "how long to wait for tasks that the job could do without (default 30s)",
-		doc: "how long tasks that the job [can do without](elastic.md) are waited for when it starts, and when they are lost. One whose container the scheduler took, or for which the queue has no room, is not waited for. Default: 30s",
+		name: "elastic-wait", group: groupLosses, help: "how long to wait for tasks that the job could do without (default 30s; of lost ones, with --spares, those in a spare)",
+		doc: "how long tasks that the job [can do without](elastic.md) are waited for when it starts, and when they are lost. One whose container the scheduler took, or for which the queue has no room, is not waited for. Default: 30s; with `--spares` a task that is lost is waited for only where it has a container that is being prepared for it, as a spare one is",
 		kind: func(d *Draft) kind {
 			return optional(duration(func() time.Duration { return time.Duration(d.Job.GetElasticWaitMs()) * time.Millisecond },
 				func(wait time.Duration) { d.Job.ElasticWaitMs = new(wait.Milliseconds()) }, 0, time.Hour),
@@ -298,8 +302,8 @@ var roleOptions = []option[proto.RoleSpec]{
 		doc:  "the container image of the role's tasks. Default: `--image`",
 		kind: func(r *proto.RoleSpec) kind { return image(&r.Image) },
 	}, {
-		name: "web", group: groupRoles, defOf: map[string]string{tensorboard: "/"}, help: "path of a page that a task serves on {port}",
-		doc:  "the path of a page that each task of the role serves by HTTP on `{port}`, as `/`: [the job's page](page.md#a-job), `status` and `describe` have its address. Default: `/` for `tensorboard`, else none",
+		name: "web", group: groupRoles, defOf: map[string]string{tensorboard: tensorboardPath}, help: "path of a page that a task serves on {port}",
+		doc:  "the path of a page that each task of the role serves by HTTP on `{port}`, as `/`: [the job's page](page.md#a-job) passes requests on to it, `status` and `describe` have its address. Without it there is none",
 		kind: func(r *proto.RoleSpec) kind { return webPath(&r.WebPath) },
 	}, {
 		name: "command", group: groupRoles, help: "command of the role, for sh (default: the job's)",

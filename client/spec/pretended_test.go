@@ -58,6 +58,11 @@ func TestOneRowAddsAnOption(t *testing.T) {
 		t.Errorf("YAML makes %v, %v", again.Job, err)
 	}
 
+	shown := SettingsOf(made)
+	if !slices.Contains(shown.Job, Setting{Name: "pretend", Group: groupLosses, Value: "wildly"}) || !slices.Contains(shown.Roles[0], Setting{Name: "pretences", Group: groupRoles, Value: "3"}) {
+		t.Errorf("the job's page shows %v", shown)
+	}
+
 	again.Role("worker").Gpus = 6
 	if _, err := again.Spec(); err == nil || !strings.Contains(err.Error(), "--worker-pretences is 6: write a number from 2 to 5") {
 		t.Errorf("the check: %v", err)

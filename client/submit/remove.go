@@ -6,19 +6,24 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"strings"
+	"sync"
 	"time"
 
 	"holdfast/client"
 	"holdfast/client/cluster"
 	"holdfast/client/jobs"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/proto"
 )
 
 // Remove removes the directory of a job that has ended: its spec, state and logs. The
-// job's checkpoints stay. It is a usage error if the job has not ended.
-func Remove(ctx context.Context, j *jobs.Job) error {
+// job's checkpoints stay. It is a usage error if the job has not ended. Of one that has just
+// ended, it waits for the application master, and says so to notify.
+func Remove(ctx context.Context, j *jobs.Job, notify Notify) error {
 	s, err := j.Status(ctx)
 	if err != nil {
 		return err
@@ -26,13 +31,95 @@ func Remove(ctx context.Context, j *jobs.Job) error {
 	if !s.State.Done() {
 		return client.Usagef("%s is %s: end it first, with yarn-submit kill %s", j.ID, proto.StateWord(s.State), j.ID)
 	}
-	if j.Local() && j.MasterRuns() {
-		return fmt.Errorf("the application master of %s has not ended yet: try again in a moment", j.ID)
+	notifyOnce := sync.OnceFunc(func() {
+		notify(fmt.Sprintf("%s has just ended; waiting until its application master has written its last", j.ID))
+	})
+	switch {
+	case j.Local():
+		err = untilMasterEnds(ctx, j, notifyOnce)
+	case time.Since(time.UnixMilli(s.EndedUnixMs)) < lastWrites:
+		notifyOnce()
+		err = untilQuiet(ctx, j.Store(), j.Dir())
 	}
-	if err := RemoveAll(ctx, j.Store(), j.Dir()); err != nil {
+	if err != nil {
+		return fmt.Errorf("remove the directory of %s: %w", j.ID, err)
+	}
+	if err := store.RemoveAll(ctx, j.Store(), j.Dir()); err != nil {
 		return fmt.Errorf("remove the directory of %s: %w", j.ID, err)
 	}
 	return nil
+}
+
+// An application master on a cluster writes into its job's directory for a while after it has
+// said that the job has ended: where it is, samples, its log. HDFS would make the directory anew
+// for that.
+const (
+	// lastWrites is how long after a job's end it may do so, with what clocks differ by.
+	lastWrites = 5 * time.Minute
+	// quiet is longer than its pauses between two writes then.
+	quiet = 8 * time.Second
+	// quietLimit bounds the wait for it.
+	quietLimit = 2 * time.Minute
+	quietPace  = 500 * time.Millisecond
+	// masterPace is that of looking whether an application master on this machine still runs.
+	masterPace = 50 * time.Millisecond
+)
+
+// errStillWrites: an application master does not end.
+var errStillWrites = errors.New("something still writes into it: its application master has not ended yet; try again in a moment")
+
+// untilMasterEnds waits until the application master of a job on this machine has ended. It calls
+// waiting before each pause.
+func untilMasterEnds(ctx context.Context, j *jobs.Job, waiting func()) error {
+	for end := time.Now().Add(quietLimit); j.MasterRuns(); {
+		waiting()
+		if time.Now().After(end) {
+			return errStillWrites
+		}
+		if !backoff.Sleep(ctx, masterPace) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// untilQuiet waits until nothing has changed in a job's directory for quiet.
+func untilQuiet(ctx context.Context, home store.Store, dir string) error {
+	var before string
+	changed, end := time.Now(), time.Now().Add(quietLimit)
+	for {
+		now, err := contents(ctx, home, dir, path.Join(dir, path.Dir(proto.MasterLogName(1))))
+		if err != nil {
+			return err
+		}
+		switch {
+		case now != before:
+			before, changed = now, time.Now()
+		case time.Since(changed) >= quiet:
+			return nil
+		}
+		if time.Now().After(end) {
+			return errStillWrites
+		}
+		if !backoff.Sleep(ctx, quietPace) {
+			return ctx.Err()
+		}
+	}
+}
+
+// contents describes what is in directories, of which some may be missing.
+func contents(ctx context.Context, home store.Store, dirs ...string) (string, error) {
+	var b strings.Builder
+	for _, dir := range dirs {
+		entries, err := home.List(ctx, dir)
+		if err != nil && !store.Vanished(err) {
+			return "", err
+		}
+		for _, e := range entries {
+			fmt.Fprintf(&b, "%s/%s %d %d\n", dir, e.Name, e.Size, e.ModTime.UnixNano())
+		}
+	}
+	return b.String(), nil
 }
 
 // LeastAge is the least age of a directory that Collect removes. A live job changes its
@@ -93,9 +180,9 @@ func collectIn(ctx context.Context, home store.Store, keep time.Duration, dry bo
 			continue
 		}
 		dir := jobs.Directory(e.Name)
-		c := Collected{ID: e.Name, Where: home.URI() + "/" + dir, Changed: e.ModTime}
+		c := Collected{ID: e.Name, Where: home.URI() + "/" + dir, Changed: e.ModTime.UTC().Truncate(time.Millisecond)}
 		if !dry {
-			err := RemoveAll(ctx, home, dir)
+			err := store.RemoveAll(ctx, home, dir)
 			c.Removed = err == nil
 			if err != nil {
 				problems = append(problems, fmt.Errorf("remove %s: %w", c.Where, err))

@@ -105,7 +105,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 		if err != nil {
 			cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)
 			defer cancel()
-			_ = RemoveAll(cleaning, home, dir) // the error that led here is the one to tell
+			_ = store.RemoveAll(cleaning, home, dir) // the error that led here is the one to tell
 			_ = c.RemoveKeytab(cleaning, home, job.ID)
 			job.Close()
 		}
@@ -123,7 +123,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	g.Go(func() error { return removeStaleKeytabs(uploading, c, home) })
 	g.Go(func() error {
 		removeOldJobs(uploading, home, keep, notify, func(ctx context.Context, old string) error {
-			return RemoveAll(ctx, home, jobs.Directory(old))
+			return store.RemoveAll(ctx, home, jobs.Directory(old))
 		})
 		return nil
 	})
@@ -150,25 +150,19 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	}
 	submitting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	reservation, err := reservationOf(spec)
+	application, err := submissionOf(spec)
 	if err != nil {
 		return nil, err
 	}
-	err = Application(submitting, c, yarn.Submission{
-		ID: id, Name: spec.Name, Queue: spec.Queue, Master: resource,
-		NodeLabel: spec.NodeLabel, Tags: spec.Tags, Priority: spec.Priority, Reservation: reservation,
-		Lifetime:    time.Duration(spec.LifetimeMs) * time.Millisecond,
-		Logs:        yarn.LogAggregation{Include: spec.LogInclude, Exclude: spec.LogExclude},
-		MaxAttempts: masterAttempts, AttemptsWithin: masterAttemptsWithin, KeepContainers: true,
-		Launch: yarn.Launch{
-			Resources:   master,
-			Environment: environment,
-			Credentials: credentials,
-			ViewACL:     spec.ViewAcl, ModifyACL: spec.ModifyAcl,
-		}.In(yarn.ImageOf(spec.Image, spec)),
-		Agents: append([]yarn.LocalResource{binary}, archives...),
-	})
-	if err != nil {
+	application.ID, application.Master = id, resource
+	application.Launch = yarn.Launch{
+		Resources:   master,
+		Environment: environment,
+		Credentials: credentials,
+		ViewACL:     spec.ViewAcl, ModifyACL: spec.ModifyAcl,
+	}.In(yarn.ImageOf(spec.Image, spec))
+	application.Agents = append([]yarn.LocalResource{binary}, archives...)
+	if err = Application(submitting, c, application); err != nil {
 		return nil, err
 	}
 	if err = checkPlaced(submitting, c, spec, id, notify); err != nil {
@@ -177,6 +171,18 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	}
 	job.SetStarted(set.Client, nil)
 	return job, nil
+}
+
+// submissionOf returns what a job's spec says of its application.
+func submissionOf(spec *proto.JobSpec) (yarn.Submission, error) {
+	reservation, err := reservationOf(spec)
+	return yarn.Submission{
+		Name: spec.Name, Queue: spec.Queue,
+		NodeLabel: spec.NodeLabel, Tags: spec.Tags, Priority: spec.Priority, Reservation: reservation,
+		Lifetime:    time.Duration(spec.LifetimeMs) * time.Millisecond,
+		Logs:        yarn.LogAggregation{Include: spec.LogInclude, Exclude: spec.LogExclude},
+		MaxAttempts: masterAttempts, AttemptsWithin: masterAttemptsWithin, KeepContainers: true,
+	}, err
 }
 
 // reservationOf returns the reservation that a job uses; zero if none.

@@ -2,7 +2,9 @@ package submit
 
 import (
 	"testing"
+	"time"
 
+	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
 
@@ -17,5 +19,20 @@ func TestMasterKeepsWithinItsContainer(t *testing.T) {
 		if got := environmentOfMaster("job", "dir", resourceOfMaster(spec))["GOMEMLIMIT"]; got != c.want {
 			t.Errorf("with %d tasks the limit is %s, want %s", c.tasks, got, c.want)
 		}
+	}
+}
+
+// A job's application has the reservation that its spec names, and its attempts count for ten
+// minutes.
+func TestWhatASpecSaysOfItsApplication(t *testing.T) {
+	s, err := submissionOf(&proto.JobSpec{Reservation: "reservation_1700000000000_0012"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (yarn.ReservationID{Timestamp: 1700000000000, Number: 12}); s.Reservation != want || s.AttemptsWithin != 10*time.Minute || s.MaxAttempts < 2 {
+		t.Errorf("submitted is %+v", s)
+	}
+	if _, err := submissionOf(&proto.JobSpec{Reservation: "tomorrow"}); err == nil {
+		t.Error("what is no reservation is one")
 	}
 }

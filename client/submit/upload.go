@@ -209,27 +209,3 @@ func uploadFile(ctx context.Context, s store.Store, name, local string, mode fs.
 
 // onlyWriter hides io.ReaderFrom, so that io.CopyBuffer uses its buffer.
 type onlyWriter struct{ io.Writer }
-
-// RemoveAll removes a directory with everything in it. It is no error if it does not
-// exist.
-func RemoveAll(ctx context.Context, s store.Store, name string) error {
-	list, err := s.List(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		child := path.Join(name, e.Name)
-		if e.IsDir() {
-			err = RemoveAll(ctx, s, child)
-		} else {
-			err = s.Remove(ctx, child)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return s.Remove(ctx, name)
-}

@@ -23,7 +23,35 @@ application_1_0002  ein Träger    a note that says more tha…
 		t.Errorf("it is\n%swant\n%s", b.String(), want)
 	}
 	b.Reset()
+	table.Optional = []string{"NOTE"}
+	table.AddBelow("two lines below, of which the second is cut, as it is long", 2)
+	if err := table.Write(&b, 30); err != nil {
+		t.Fatal(err)
+	}
+	want = `ID                  NAME
+application_1_0001  a short n…
+application_1_0002  ein Träger
+  two lines below, of which
+  the second is cut, as it is…
+`
+	if b.String() != want {
+		t.Errorf("in 30 columns it is\n%swant\n%s", b.String(), want)
+	}
+	b.Reset()
+	if err := table.Write(&b, 12); err != nil || longest(b.String()) != 12 {
+		t.Errorf("in 12 columns it is\n%s", b.String())
+	}
+	b.Reset()
 	if err := table.Write(&b, 0); err != nil || !strings.Contains(b.String(), "that a person has\n") {
 		t.Errorf("without a terminal it is\n%s", b.String())
 	}
+}
+
+// longest returns the characters of the longest line.
+func longest(text string) int {
+	most := 0
+	for line := range strings.Lines(text) {
+		most = max(most, len([]rune(strings.TrimSuffix(line, "\n"))))
+	}
+	return most
 }

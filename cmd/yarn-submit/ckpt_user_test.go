@@ -16,6 +16,7 @@ import (
 	"holdfast/client/submit"
 	"holdfast/cmd/yarn-submit/ckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/writers"
 )
 
@@ -143,7 +144,7 @@ func TestNotUnderstood(t *testing.T) {
 		t.Errorf("get copied %d files", done.Copied)
 	}
 	out, _, _ = p.call("ckpt", "prune", "./ck", "--keep", "1", "--yes")
-	contains(t, out, "step_300 (cannot be checked)")
+	contains(t, out, "step_300  cannot be checked")
 	if _, errs, code := p.call("ckpt", "rollback", "./ck", "300", "--yes"); code != client.ExitUsage || !strings.Contains(errs, "step_300") {
 		t.Errorf("rollback ended with %d: %s", code, errs)
 	}
@@ -228,6 +229,104 @@ done`)
 	if got, want := strings.Join(names, ", "), "last.pt, checkpoint-30, last.pt retained, checkpoint-20 retained"; got != want {
 		t.Errorf("there are %s, want %s", got, want)
 	}
+}
+
+// TestRollbackSaysWhatItMoves: the plan names what is moved, how much that is, where to, and how
+// to have it back; nothing is moved before somebody agrees; and ls says what was moved and why.
+func TestRollbackSaysWhatItMoves(t *testing.T) {
+	p := newPlace(t)
+	dir := filepath.Join(p.dir, "ck")
+	copyFixtures(t, dir, map[string]string{"torchfile/testdata/alone.pt": "step-10.ckpt"})
+	copyFixtures(t, dir, map[string]string{"torchfile/testdata/alone.pt": "step-20.ckpt"})
+	copyFixtures(t, dir, map[string]string{"torchfile/testdata/alone.pt": "step-30.ckpt"})
+	copyFixtures(t, dir, map[string]string{"torchfile/testdata/alone.pt": "last.ckpt"})
+	out, errs, code := p.call("ckpt", "rollback", "./ck", "10")
+	if code != client.ExitUsage || !strings.Contains(errs, "--yes") {
+		t.Errorf("rollback without a terminal ended with %d: %s", code, errs)
+	}
+	contains(t, out, "goes on from step-10.ckpt; 3 that it would take instead are moved aside, ", "KiB", ".holdfast/aside", "30 days",
+		"moves  20  complete", "step-20.ckpt", "moves  -  complete", "copies step-10.ckpt to last.ckpt", "yarn-submit ckpt rollback "+dir+" 30\n", "nothing was changed")
+	if list := listJSON(t, p, "./ck"); len(list) != 4 {
+		t.Fatalf("nobody has agreed, and there are %+v", list)
+	}
+	if out, errs, code = p.call("ckpt", "rollback", "./ck", "10", "--yes"); code != 0 {
+		t.Fatalf("rollback ended with %d: %s%s", code, out, errs)
+	}
+	out, _, _ = p.call("ckpt", "ls", "./ck")
+	contains(t, out, "step-10.ckpt", "3 more were moved aside by a rollback")
+	out, _, _ = p.call("ckpt", "ls", "./ck", "--all", "--wide")
+	contains(t, out, "step-30.ckpt", "rolled back to 10 by ", " UTC")
+	var all inspect.Listing
+	callJSON(t, p, &all, "ckpt", "ls", "./ck", "--all")
+	aside := 0
+	for _, c := range all.Checkpoints {
+		if c.Aside != "" {
+			aside++
+			if c.State != "complete" || !c.Complete || c.RolledBack != (c.Step != nil) || c.FileCount != 1 || !strings.HasPrefix(c.Why, "rolled back to 10 by ") {
+				t.Errorf("aside is %+v", c)
+			}
+		}
+	}
+	if aside != 3 {
+		t.Errorf("%d are aside: %+v", aside, all)
+	}
+	if out, errs, code = p.call("ckpt", "rollback", "./ck", "10"); code != 0 || !strings.Contains(out, "none is newer") {
+		t.Errorf("with nothing to do rollback ended with %d: %s%s", code, out, errs)
+	}
+	var plan inspect.Rollback
+	callJSON(t, p, &plan, "ckpt", "rollback", "./ck", "30", "--yes")
+	if !plan.Done || len(plan.Restored) != 2 || len(plan.Copied) != 1 || plan.To.Name != "step-30.ckpt" || len(plan.Newer) != 0 {
+		t.Errorf("forward again: %+v", plan)
+	}
+	if list := listJSON(t, p, "./ck"); len(list) != 4 {
+		t.Errorf("forward again, there are %+v", list)
+	}
+}
+
+// TestWhatLatestNames: what a script removes of DeepSpeed's is retained, and comes back if it is
+// what the next job goes on from; where that is lost otherwise, the job says so.
+func TestWhatLatestNames(t *testing.T) {
+	p := newPlace(t)
+	copyFixtures(t, p.dir, map[string]string{"torchfile/testdata/alone.pt": "model"})
+	run := func(script string, told ...string) {
+		t.Helper()
+		out, errs, code := p.call("run", "--local", "--worker", "1", "--framework", "pytorch", "--files", "model", "--checkpoint", "./out=ck", "--", "sh", "-ec", script)
+		if code != 0 {
+			t.Fatalf("run ended with %d: %s%s", code, out, errs)
+		}
+		contains(t, out, told...)
+	}
+	listed := func(want string) {
+		t.Helper()
+		var names []string
+		for _, c := range listJSON(t, p, "./ck") {
+			name := c.Name
+			if c.Retained {
+				name += " retained"
+			}
+			names = append(names, name)
+		}
+		if got := strings.Join(names, ", "); got != want {
+			t.Errorf("there are %s, want %s", got, want)
+		}
+	}
+	run(`for step in 10 20; do
+		d=out/global_step$step
+		mkdir $d
+		cp model $d/mp_rank_00_model_states.pt
+		cp model $d/zero_pp_rank_0_mp_rank_00_optim_states.pt
+		printf global_step$step > out/latest
+	done
+	rm -r out/global_step10`)
+	listed("global_step20, global_step10 retained")
+	run("rm -r out/global_step20")
+	listed("global_step20 retained")
+	run("cp out/global_step20/mp_rank_00_model_states.pt copy", "restored global_step20")
+	listed("global_step20")
+	if err := os.Remove(filepath.Join(p.dir, "ck/global_step20/mp_rank_00_model_states.pt")); err != nil {
+		t.Fatal(err)
+	}
+	run("true", "latest names global_step20, which is not whole: mp_rank_00_model_states.pt is missing", "remove latest")
 }
 
 // TestAWaitIsTold: that another job may still write to the checkpoint directory is

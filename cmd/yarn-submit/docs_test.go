@@ -6,14 +6,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"holdfast/client/submit"
+	"holdfast/cmd/yarn-submit/ckpt"
 	"holdfast/cmd/yarn-submit/cli"
+	"holdfast/cmd/yarn-submit/job"
+	"holdfast/doctor/check"
+	"holdfast/hdfsckpt/inspect"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/commands.md")
@@ -98,6 +105,26 @@ func TestHelpFitsATerminal(t *testing.T) {
 	visit(newRootCommand(nil))
 }
 
+// TestHelpIsGrouped: each command that --help shows is under a heading, and so is each flag of
+// run.
+func TestHelpIsGrouped(t *testing.T) {
+	root := newRootCommand(nil)
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() && c.GroupID == "" && c.Name() != "help" {
+			t.Errorf("%s is in no group", c.Name())
+		}
+	}
+	p := newPlace(t)
+	help, _, _ := p.call("--help")
+	if order := []int{strings.Index(help, "\nJobs:\n"), strings.Index(help, "\n  run "), strings.Index(help, "\nWhat a job does:\n"), strings.Index(help, "\n  top "), strings.Index(help, "\nCheckpoints:\n"), strings.Index(help, "\n  ckpt ")}; order[0] < 0 || !slices.IsSorted(order) {
+		t.Errorf("--help is not in groups (%v):\n%s", order, help)
+	}
+	help, _, _ = p.call("run", "--help")
+	if order := []int{strings.Index(help, "\nRoles:\n"), strings.Index(help, "--ROLE-memory"), strings.Index(help, "\nThis command:\n"), strings.Index(help, "--detach")}; order[0] < 0 || !slices.IsSorted(order) {
+		t.Errorf("run --help is not in groups (%v):\n%s", order, help)
+	}
+}
+
 // TestManual: it has a page for each command, and the flags of roles once.
 func TestManual(t *testing.T) {
 	p := newPlace(t)
@@ -119,5 +146,99 @@ func TestManual(t *testing.T) {
 	}
 	if _, _, code := p.call("man", filepath.Join(p.dir, "none")); code != 2 {
 		t.Errorf("man of no directory ended with %d", code)
+	}
+}
+
+// shape returns the names that a value has in JSON, of all its depths.
+func shape(of reflect.Type) []string {
+	switch of.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return shape(of.Elem())
+	case reflect.Struct:
+	default:
+		return nil
+	}
+	var names []string
+	for i := range of.NumField() {
+		f := of.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			names = append(names, name)
+		}
+		if name != "-" && (f.IsExported() && of.PkgPath() != "time" || f.Anonymous) {
+			names = append(names, shape(f.Type)...)
+		}
+	}
+	return names
+}
+
+// TestDocsHaveTheJSONOfCommands: each command that has --output json is in the table of
+// docs/json.md, and each name that an answer has which is no message stands in its row there, or,
+// of checkpoints, in docs/checkpoints.md. (Messages are compared in package proto.)
+func TestDocsHaveTheJSONOfCommands(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	answers := read("json.md")
+	answers, _, _ = strings.Cut(answers, "## Errors")
+	rowOf := func(command string) string {
+		for line := range strings.Lines(answers) {
+			cells := strings.SplitN(line, " | ", 2)
+			if len(cells) == 2 && regexp.MustCompile("(?:^\\| |, )`"+command+"(?: |`)").MatchString(cells[0]) {
+				return cells[1]
+			}
+		}
+		return ""
+	}
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(cmd.CommandPath(), "yarn-submit "), " ")
+		cmd.InitDefaultHelpFlag()
+		if cmd.IsAvailableCommand() && cmd.Flags().Lookup("output") != nil && rowOf(name) == "" && name != "rerun" {
+			t.Errorf("docs/json.md does not say what %s answers", cmd.CommandPath())
+		}
+		if without := strings.Contains(answers, "`"+name+"`, ") || strings.Contains(answers, "`"+name+"` have no"); cmd.Runnable() && !cmd.HasAvailableSubCommands() && cmd.IsAvailableCommand() && cmd.Flags().Lookup("output") == nil && !without {
+			t.Errorf("%s has no --output, and docs/json.md does not say so", cmd.CommandPath())
+		}
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				visit(c)
+			}
+		}
+	}
+	visit(newRootCommand(nil))
+	for command, of := range map[string]any{
+		"stacks": job.TaskStacks{}, "gc": submit.Collected{}, "doctor": check.Finding{},
+	} {
+		for _, name := range shape(reflect.TypeOf(of)) {
+			if !strings.Contains(rowOf(command), "`"+name+"`") {
+				t.Errorf("the row of %s in docs/json.md has no `%s`: %s", command, name, rowOf(command))
+			}
+		}
+	}
+	for command, names := range map[string][]string{"rm": {"removed"}, "gc": {"directories"}, "describe": {"task", "incidents", "events"}, "stacks": {"tasks"}, "doctor": {"findings"}, "version": {"version", "go", "platform", "revision"}, "ui": {"url"}, "run --detach": {"id", "name", "directory"}} {
+		for _, name := range names {
+			if !strings.Contains(rowOf(command), "`"+name+"`") {
+				t.Errorf("the row of %s in docs/json.md has no `%s`: %s", command, name, rowOf(command))
+			}
+		}
+	}
+	_, checkpoints, _ := strings.Cut(read("checkpoints.md"), "## JSON")
+	for _, of := range []any{
+		inspect.Listing{}, inspect.Details{}, inspect.Verified{}, inspect.Values{}, inspect.Change{}, ckpt.Got{}, inspect.Pruning{}, inspect.Rollback{},
+	} {
+		names := shape(reflect.TypeOf(of))
+		if len(names) == 0 {
+			t.Errorf("%T has no JSON", of)
+		}
+		for _, name := range names {
+			if !strings.Contains(checkpoints, "`"+name+"`") {
+				t.Errorf("docs/checkpoints.md does not have `%s`, which is in %T", name, of)
+			}
+		}
 	}
 }

@@ -50,10 +50,10 @@ func TestExec(t *testing.T) {
 	}
 	// Ctrl-C ends the command, and with it what it has started.
 	x := inTerminal(t, p.command("exec", id, "worker-0", "--", "sh", "-c", "echo $$; exec sleep 1000"))
-	x.see("\n", 1)
-	pid := strings.TrimSpace(x.shown())
-	x.press("\x03")
-	if code := x.code(); code != client.ExitInterrupted {
+	x.See("\n", 1)
+	pid := strings.TrimSpace(x.Shown())
+	x.Press("\x03")
+	if code := x.Code(); code != client.ExitInterrupted {
 		t.Errorf("exec ended with %d", code)
 	}
 	p.until(id, "the end of the command", func(*proto.JobStatus) bool {

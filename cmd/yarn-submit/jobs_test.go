@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/client"
+	"holdfast/client/jobs"
 	"holdfast/proto"
 )
 
@@ -98,6 +104,7 @@ func TestDaysOfAJob(t *testing.T) {
 	if out, errs, code := p.call("gc"); code != 0 || !strings.Contains(out, "nothing to remove") {
 		t.Errorf("gc ended with %d: %s%s", code, out, errs)
 	}
+	gcRemoves(t, p, running)
 
 	for _, c := range []struct{ args, want []string }{
 		{[]string{"status", ""}, []string{running}},
@@ -126,20 +133,20 @@ func TestOutputIsShown(t *testing.T) {
 
 	p.call("run", "--local", "--worker", "1", "--name", "bar", "--", "sh", "-c", `printf '1%%\r50%%\r100%%\n\033[2Jcleared\n'`)
 	x := inTerminal(t, p.command("logs", "bar", "--follow"))
-	x.see("100%", 1)
-	x.see("cleared", 1)
-	if code := x.code(); code != 0 {
+	x.See("100%", 1)
+	x.See("cleared", 1)
+	if code := x.Code(); code != 0 {
 		t.Errorf("logs ended with %d", code)
 	}
-	if text := x.shown(); strings.Contains(text, "50%") || strings.Contains(text, "\x1b[2J") || !strings.Contains(text, "\x1b[36m[worker-0]\x1b[0m ") {
+	if text := x.Shown(); strings.Contains(text, "50%") || strings.Contains(text, "\x1b[2J") || !strings.Contains(text, "\x1b[36m[worker-0]\x1b[0m ") {
 		t.Errorf("the terminal has shown %q", text)
 	}
 	plain := p.command("logs", "bar", "--follow")
 	plain.Env = append(plain.Env, "NO_COLOR=1")
 	x = inTerminal(t, plain)
-	x.see("[worker-0] 100%", 1)
-	x.code()
-	if text := x.shown(); strings.Contains(text, "\x1b[3") {
+	x.See("[worker-0] 100%", 1)
+	x.Code()
+	if text := x.Shown(); strings.Contains(text, "\x1b[3") {
 		t.Errorf("with NO_COLOR the terminal has shown %q", text)
 	}
 }
@@ -149,20 +156,20 @@ func TestTop(t *testing.T) {
 	p := newPlace(t)
 	id := p.detached("--worker", "2", "--name", "busy", "--", "sh", "-c", "echo at work; exec sleep 1000")
 	x := inTerminal(t, p.command("top", "busy"))
-	x.see(id+"  busy", 1)
-	x.see("worker 2/2", 1)
-	x.press("j")
-	x.press("l")
-	x.see("at work", 1)
-	x.press("q")
-	x.press("i")
-	x.see("was never lost", 1)
-	x.press("q")
-	x.press("q")
-	if code := x.code(); code != 0 {
+	x.See(id+"  busy", 1)
+	x.See("worker 2/2", 1)
+	x.Press("j")
+	x.Press("l")
+	x.See("at work", 1)
+	x.Press("q")
+	x.Press("i")
+	x.See("was never lost", 1)
+	x.Press("q")
+	x.Press("q")
+	if code := x.Code(); code != 0 {
 		t.Errorf("top ended with %d", code)
 	}
-	x.see("\x1b[?1049l", 1)
+	x.See("\x1b[?1049l", 1)
 	if s := p.status(id); s.State != proto.JobState_JOB_STATE_RUNNING {
 		t.Errorf("after top the job is %s", s.State)
 	}
@@ -194,4 +201,99 @@ func TestRunNotesNamesakes(t *testing.T) {
 	}
 	alone(t, first)
 	alone(t, second)
+}
+
+// gcRemoves: gc removes directories of jobs in which nothing has changed for so long, says first
+// which, and leaves that of a job that runs.
+func gcRemoves(t *testing.T, p place, running string) {
+	t.Helper()
+	for id, days := range map[string]int{"local-old": 40, "local-young": 20} {
+		dir := filepath.Join(p.home, "jobs", id)
+		write(t, filepath.Join(dir, proto.StatusFile), "{}")
+		at := time.Now().Add(-time.Duration(days) * 24 * time.Hour)
+		for _, name := range []string{proto.StatusFile, ""} {
+			if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	there := func() (names []string) {
+		list, err := os.ReadDir(filepath.Join(p.home, "jobs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	before := there()
+	if out, errs, code := p.call("gc", "--dry-run"); code != 0 || out != "local-old: would be removed (last changed 1 month ago)\n" || !slices.Equal(there(), before) {
+		t.Errorf("gc --dry-run ended with %d: %s%s", code, out, errs)
+	}
+	var answer struct {
+		Directories []struct {
+			ID      string
+			Removed bool
+		}
+	}
+	callJSON(t, p, &answer, "gc")
+	if want := []string{running, "local-young"}; len(answer.Directories) != 1 || answer.Directories[0].ID != "local-old" || !answer.Directories[0].Removed || !slices.Equal(there(), want) {
+		t.Errorf("gc answers %+v; left are %v, want %v", answer, there(), want)
+	}
+	if out, errs, code := p.call("gc", "--older-than", "7"); code != 0 || out != "local-young: removed (last changed 2 weeks ago)\n" || !slices.Equal(there(), []string{running}) {
+		t.Errorf("gc --older-than ended with %d: %s%s; left are %v", code, out, errs, there())
+	}
+	if _, errs, code := p.call("gc", "--older-than", "0"); code != client.ExitUsage {
+		t.Errorf("gc of all jobs ended with %d: %s", code, errs)
+	}
+}
+
+// TestRemoveWaitsForTheMaster: a job whose application master has not ended yet, although the job
+// has, is removed once it has.
+func TestRemoveWaitsForTheMaster(t *testing.T) {
+	p := newPlace(t)
+	out, errs, code := p.call("run", "--local", "--worker", "1", "--", "true")
+	if code != 0 {
+		t.Fatalf("run ended with %d: %s%s", code, out, errs)
+	}
+	id := strings.Fields(strings.TrimPrefix(out, "started "))[0]
+	dir := filepath.Join(p.home, "jobs", id)
+	// A process that looks like it, until it is let go.
+	write(t, filepath.Join(p.dir, "am"), "read line\n")
+	master := exec.Command("sh", append([]string{"am"}, jobs.MasterCommand(id)[1:]...)...)
+	master.Dir = p.dir
+	hold, err := master.StdinPipe()
+	if err == nil {
+		err = master.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = master.Process.Kill(); _ = master.Wait() })
+	write(t, filepath.Join(dir, jobs.PIDFile), fmt.Sprint(master.Process.Pid))
+
+	rm := p.command("rm", id)
+	said, err := rm.StderrPipe()
+	if err == nil {
+		err = rm.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(said)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "waiting until its application master") {
+		t.Errorf("rm says %q", lines.Text())
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("while the application master runs: %v", err)
+	}
+	hold.Close()
+	_ = master.Wait() // it has read nothing
+	if err := rm.Wait(); err != nil {
+		t.Errorf("rm: %v", err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the directory of the removed job: %v", err)
+	}
 }

@@ -85,6 +85,7 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	addGroup(root, "Checkpoints:", ckpt.NewCommand())
 	addGroup(root, "This machine and the cluster:", newDoctorCommand(), newVersionCommand())
 	root.AddCommand(incontainer.NewDoctorMasterCommand(), incontainer.NewDoctorNodeCommand(), newManCommand(), incontainer.NewAMCommand(), incontainer.NewAgentCommand())
+	addCompletion(root)
 	cli.RefuseUnknownTopics(root)
 	return root
 }

@@ -266,6 +266,18 @@ func TestStatusTellsErrors(t *testing.T) {
 	contains(t, text, "attempt 0: killed by SIGKILL")
 }
 
+// An incident tells the exception by which a task was lost, also once the job goes on.
+func TestIncidentsTellTheException(t *testing.T) {
+	p := newPlace(t)
+	write(t, filepath.Join(p.dir, "once.py"), "import os\nprint('step 1', flush=True)\nif os.environ['HOLDFAST_ATTEMPT'] == '0': {}['lr']\n")
+	if out, errs, code := p.call("run", "--local", "--worker", "1", "--restarts", "1", "--name", "once", "--files", "once.py", "--", "python3", "once.py"); code != 0 {
+		t.Fatalf("run ended with %d: %s%s", code, out, errs)
+	}
+	if i := p.status("once").Incidents; len(i) != 1 || i[0].Task != "worker-0" || i[0].Evidence != "KeyError: 'lr'" {
+		t.Errorf("incidents: %v", i)
+	}
+}
+
 func TestCommandThatIsNotThere(t *testing.T) {
 	p := newPlace(t)
 	out, _, code := p.call("run", "--local", "--worker", "1", "--", "no-such-program")
@@ -420,6 +432,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{[]string{"frobnicate"}, `"frobnicate" is not a command`, client.ExitUsage},
 		{[]string{"stauts", "x"}, "did you mean status?", client.ExitUsage},
+		{[]string{"rnu", "--local", "--", "true"}, "did you mean run?", client.ExitUsage},
+		{[]string{"run", "--local", "job.yaml"}, "is run with -f job.yaml\n", client.ExitUsage},
 		{[]string{"help", "stauts"}, "did you mean status?", client.ExitUsage},
 		{[]string{"ckpt", "ls", "saved"}, "for the directory of that name in this one, write ./saved", client.ExitUsage},
 		{[]string{"submit", "--help"}, `"submit" is not a command`, client.ExitUsage},
@@ -473,6 +487,26 @@ func TestDryRun(t *testing.T) {
 	_, errs, code = p.call("run", "--worker", "1", "--dry-run", "--", "python", "train.py")
 	if code != client.ExitUsage || !strings.Contains(errs, "the tasks do not get it: add --files train.py") {
 		t.Errorf("a job without its script ended with %d: %s", code, errs)
+	}
+}
+
+// TestRunTellsWhatItTakesAJobFor: a job that names no framework is told which one it gets, and
+// what that has to say of its command.
+func TestRunTellsWhatItTakesAJobFor(t *testing.T) {
+	p := newPlace(t)
+	write(t, filepath.Join(p.dir, "train.py"), "import jax\n")
+	for _, c := range []struct{ command, says string }{
+		{"torchrun --max-restarts=3 train.py", "the framework is taken to be pytorch, because the command runs torchrun; --framework names another one, or none"},
+		{"torchrun --max-restarts=3 train.py", "--rdzv-backend=c10d --rdzv-endpoint={master_addr}:{master_port}"},
+		{"python train.py", "the framework is taken to be jax, because train.py imports jax"},
+	} {
+		args := append([]string{"run", "--worker", "2", "--files", "train.py", "--dry-run", "--"}, strings.Fields(c.command)...)
+		if _, errs, code := p.call(args...); code != 0 || strings.Count(errs, c.says) != 1 {
+			t.Errorf("%s ended with %d and said:\n%s\nwant once: %s", c.command, code, errs, c.says)
+		}
+	}
+	if _, errs, code := p.call("run", "--framework", "none", "--worker", "2", "--files", "train.py", "--dry-run", "--", "python", "train.py"); code != 0 || strings.Contains(errs, "taken to be") {
+		t.Errorf("a job that names its framework ended with %d and said:\n%s", code, errs)
 	}
 }
 

@@ -13,11 +13,23 @@ import (
 )
 
 // TestMetricsOfAJob: Prometheus sees that a task was lost, how long it took until it ran
-// again, and the step; not without the key of the page.
+// again, the step, and how long a save and the restore from it took; not without the key of the
+// page.
 func TestMetricsOfAJob(t *testing.T) {
 	p := newPlace(t)
-	id := p.detached("--worker", "1", "--total-steps", "700", "--", "sh", "-c", "echo step 7; exec sleep 1000")
-	s := p.until(id, "the task runs", func(s *proto.JobStatus) bool { return s.Step == 7 && s.Tasks[0].Pid != 0 })
+	// The save begins with data and ends, a second later, with the marker; the next attempt reads
+	// the data, and a second later reads them again.
+	id := p.detached("--worker", "1", "--total-steps", "700", "--checkpoint", "./out=ck", "--", "sh", "-c",
+		`if [ -e out/step-5 ]; then cat out/step-5/data; sleep 1; cat out/step-5/data; echo step 6
+		else mkdir -p out/step-5; echo x > out/step-5/data; sleep 1; touch out/step-5/COMMITTED; fi
+		echo step 7; exec sleep 1000`)
+	s := p.until(id, "the task has saved", func(s *proto.JobStatus) bool {
+		return s.Step == 7 && s.Tasks[0].Pid != 0 && s.SaveMs != nil
+	})
+	// Ages are told in whole milliseconds, so a few are lost.
+	if s.GetSaveMs() < 950 || s.GetSaveMs() > 60_000 || s.Tasks[0].RestoreMs != nil {
+		t.Errorf("a save of a second took %d ms; the task, which has read nothing, restored for %v", s.GetSaveMs(), s.Tasks[0].RestoreMs)
+	}
 	if out, _, _ := p.call("status", id); !strings.Contains(out, "step 7/700") {
 		t.Errorf("status does not say how many steps there are:\n%s", out)
 	}
@@ -25,8 +37,14 @@ func TestMetricsOfAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = p.until(id, "the task runs again", func(s *proto.JobStatus) bool {
-		return len(s.Incidents) == 1 && s.Incidents[0].RecoveredUnixMs != 0
+		return len(s.Incidents) == 1 && s.Incidents[0].RecoveredUnixMs != 0 && s.Tasks[0].RestoreMs != nil
 	})
+	if took := s.Tasks[0].GetRestoreMs(); took < 950 || took > 60_000 {
+		t.Errorf("reading twice, a second apart, took %d ms", took)
+	}
+	if out, _, _ := p.call("describe", id, "worker-0"); !strings.Contains(out, "restored in") {
+		t.Errorf("describe does not say how long the restore took:\n%s", out)
+	}
 	get := func(url string) (int, string) {
 		r, err := http.Get(url)
 		if err != nil {
@@ -47,6 +65,10 @@ func TestMetricsOfAJob(t *testing.T) {
 		"\nholdfast_losses_total" + app + `,cause="` + s.Incidents[0].Cause + `"} 1` + "\n",
 		"\nholdfast_recovery_seconds_count" + app + "} 1\n",
 		"\nholdfast_incidents_open" + app + "} 0\n",
+		"\nholdfast_save_seconds_count" + app + "} 1\n",
+		"\nholdfast_save_seconds_bucket" + app + `,le="0.5"} 0` + "\n",
+		"\nholdfast_restore_seconds_count" + app + "} 1\n",
+		"\nholdfast_restore_seconds_bucket" + app + `,le="0.5"} 0` + "\n",
 	} {
 		if code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("the metrics (%d) have no %s:\n%s", code, want, text)

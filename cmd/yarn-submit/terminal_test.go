@@ -6,121 +6,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"holdfast/client"
 	"holdfast/proto"
+	"holdfast/test/pty"
 )
 
-// ptyCommand is a pseudo-terminal with a command in it.
-type ptyCommand struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	master *os.File
-	ended  chan struct{}
-
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func inTerminal(t *testing.T, cmd *exec.Cmd) *ptyCommand {
+// inTerminal runs a command in a terminal of 100 columns.
+func inTerminal(t *testing.T, cmd *exec.Cmd) *pty.Terminal {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatalf("open a pseudo-terminal (is devpts mounted?): %v", err)
-	}
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	cmd.Env = append(cmd.Env, "TERM=xterm")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	slave.Close()
-	x := &ptyCommand{t: t, cmd: cmd, master: master, ended: make(chan struct{})}
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		buffer := make([]byte, 4096)
-		for {
-			n, err := master.Read(buffer)
-			x.mu.Lock()
-			x.text.Write(buffer[:n])
-			x.mu.Unlock()
-			if err != nil {
-				return // EIO: nobody has the terminal open any longer
-			}
-		}
-	})
-	go func() {
-		_ = cmd.Wait()
-		close(x.ended)
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-x.ended
-		reading.Wait()
-		master.Close()
-	})
-	return x
+	return pty.Start(t, cmd, 100, 24)
 }
 
-func (x *ptyCommand) shown() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.text.String()
-}
-
-// see waits until the terminal has shown text so many times.
-func (x *ptyCommand) see(text string, times int) {
-	x.t.Helper()
-	for deadline := time.Now().Add(limit); strings.Count(x.shown(), text) < times; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			x.t.Fatalf("the terminal has not shown %q %d times:\n%q", text, times, x.shown())
-		}
-	}
-}
-
-func (x *ptyCommand) press(keys string) {
-	x.t.Helper()
-	if _, err := x.master.WriteString(keys); err != nil {
-		x.t.Fatal(err)
-	}
-}
-
-func (x *ptyCommand) code() int {
-	x.t.Helper()
-	select {
-	case <-x.ended:
-		return x.cmd.ProcessState.ExitCode()
-	case <-time.After(limit):
-		x.t.Fatalf("the command has not ended:\n%q", x.shown())
-		return -1
-	}
-}
-
-func jobIn(t *testing.T, x *ptyCommand) string {
+func jobIn(t *testing.T, x *pty.Terminal) string {
 	t.Helper()
-	x.see("started local-", 1)
-	_, rest, _ := strings.Cut(x.shown(), "started ")
-	x.see("worker 1/1", 1) // the live line
+	x.See("started local-", 1)
+	_, rest, _ := strings.Cut(x.Shown(), "started ")
+	x.See("worker 1/1", 1) // the live line
 	return strings.Fields(rest)[0]
 }
 
@@ -131,21 +34,21 @@ func TestCtrlCAsks(t *testing.T) {
 	p := newPlace(t)
 	x := inTerminal(t, p.command("run", "--local", "--worker", "1", "--", "sleep", "1000"))
 	id := jobIn(t, x)
-	x.press("\x03")
-	x.see(question, 1)
-	x.see("k, or Ctrl-C again", 1)
-	x.press("what\n")
-	x.see(`"what" is none of k, l and g`, 1)
-	x.see(question, 2)
-	x.press("g\n")
-	x.see("worker 1/1", strings.Count(x.shown(), "worker 1/1")+1) // it goes on
-	x.press("\x03")
-	x.see(question, 3)
-	x.press("l\n")
-	if code := x.code(); code != client.ExitInterrupted {
+	x.Press("\x03")
+	x.See(question, 1)
+	x.See("k, or Ctrl-C again", 1)
+	x.Press("what\n")
+	x.See(`"what" is none of k, l and g`, 1)
+	x.See(question, 2)
+	x.Press("g\n")
+	x.See("worker 1/1", strings.Count(x.Shown(), "worker 1/1")+1) // it goes on
+	x.Press("\x03")
+	x.See(question, 3)
+	x.Press("l\n")
+	if code := x.Code(); code != client.ExitInterrupted {
 		t.Errorf("run ended with %d", code)
 	}
-	x.see("yarn-submit kill "+id, 1)
+	x.See("yarn-submit kill "+id, 1)
 	if s := p.status(id); s.State != proto.JobState_JOB_STATE_RUNNING {
 		t.Errorf("the job that was left is %s", s.State)
 	}
@@ -159,10 +62,10 @@ func TestSecondCtrlCKills(t *testing.T) {
 	p := newPlace(t)
 	x := inTerminal(t, p.command("run", "--local", "--worker", "1", "--", "sleep", "1000"))
 	id := jobIn(t, x)
-	x.press("\x03")
-	x.see(question, 1)
-	x.press("\x03")
-	if code := x.code(); code != client.ExitInterrupted {
+	x.Press("\x03")
+	x.See(question, 1)
+	x.Press("\x03")
+	if code := x.Code(); code != client.ExitInterrupted {
 		t.Errorf("run ended with %d", code)
 	}
 	if s := p.status(id); s.State != proto.JobState_JOB_STATE_KILLED {
@@ -182,18 +85,19 @@ func TestCheckpointCommandsOnATerminal(t *testing.T) {
 		})
 		names[step] = filepath.Join(p.dir, "ck", "m-"+step+".index")
 	}
+	write(t, filepath.Join(p.dir, "ck", "checkpoint"), "model_checkpoint_path: \"m-9\"\n")
 	x := inTerminal(t, p.command("ckpt", "verify", "./ck", "7"))
-	if code := x.code(); code != 0 {
+	if code := x.Code(); code != 0 {
 		t.Errorf("verify ended with %d", code)
 	}
-	x.see("m-7 [####", 1)
-	x.see("all of its", 1)
+	x.See("m-7 [####", 1)
+	x.See("all of its", 1)
 
 	x = inTerminal(t, p.command("ckpt", "rollback", "./ck", "8"))
-	x.see("stays  9", 1)
-	x.see("[y/N]", 1)
-	x.press("y\n")
-	if code := x.code(); code != 0 {
+	x.See("stays  9", 1)
+	x.See("[y/N]", 1)
+	x.Press("y\n")
+	if code := x.Code(); code != 0 {
 		t.Errorf("rollback ended with %d", code)
 	}
 	if text, err := os.ReadFile(filepath.Join(p.dir, "ck", "checkpoint")); err != nil || !strings.Contains(string(text), "m-8") {
@@ -211,9 +115,9 @@ func TestCheckpointCommandsOnATerminal(t *testing.T) {
 	}
 	for _, answer := range []struct{ keys, want string }{{"\n", "789"}, {"y\n", "89"}} {
 		x = inTerminal(t, p.command("ckpt", "prune", "./ck", "--keep", "1"))
-		x.see("Remove 1 checkpoint? [y/N]", 1)
-		x.press(answer.keys)
-		if code := x.code(); code != 0 || there() != answer.want {
+		x.See("Remove 1 checkpoint? [y/N]", 1)
+		x.Press(answer.keys)
+		if code := x.Code(); code != 0 || there() != answer.want {
 			t.Errorf("prune, answered %q, ended with %d; left are %s, want %s", answer.keys, code, there(), answer.want)
 		}
 	}

@@ -58,7 +58,7 @@ func TestUI(t *testing.T) {
 		"/":                                   {"lossy", `href="jobs/` + id + `/"`, "succeeded", "local", `href="checkpoints/"`},
 		"/?q=LOSS&state=succeeded":            {"lossy"},
 		"/jobs.json":                          {`"json_version":1`, id},
-		"/jobs/" + id:                         {"lossy", "succeeded", "incident-worker-0-0", `href="../../"`, `data-updates=""`},
+		"/jobs/" + id:                         {"lossy", "succeeded", "incident-worker-0-0", `href="../../"`},
 		"/jobs/" + id + "/configuration":      {"API_TOKEN", "(hidden)"},
 		"/jobs/" + id + "/task?task=worker-0": {"the end of it", "restart requested"},
 		"/jobs/" + id + "/log?task=worker-0&attempt=0": {"attempt one"},
@@ -78,6 +78,11 @@ func TestUI(t *testing.T) {
 		}
 		contains(t, strings.ReplaceAll(text, `": `, `":`), want...)
 	}
+	// What HDFS says comes a moment later; then nothing of an ended job changes any longer.
+	p.until(id, "a page that is not updated", func(*proto.JobStatus) bool {
+		_, text := u.ask(t, browser, "/jobs/"+id+"/", "")
+		return strings.Contains(text, `data-updates=""`) && strings.Contains(text, `">step 5</a>, <span class="`)
+	})
 	if _, text := u.ask(t, browser, "/?q=other", ""); strings.Contains(text, "lossy") {
 		t.Errorf("the filter does not apply:\n%s", text)
 	}

@@ -29,17 +29,20 @@ s.serve_forever()
 		return code == 0 && out != "" && s.Tasks[0].WebUrl+s.Tasks[1].WebUrl != ""
 	})
 	page := get(t, s.TrackingUrl)
-	m := regexp.MustCompile(`href="(http://[^"]+)" rel="noreferrer">page</a>`).FindAllStringSubmatch(page, -1)
+	m := regexp.MustCompile(`href="(web/tensorboard-0/[^"]*)" rel="noreferrer">page</a>`).FindAllStringSubmatch(page, -1)
 	if len(m) != 1 {
 		t.Fatalf("the job's page has the links %q:\n%s", m, page)
 	}
-	if text := get(t, m[0][1]); text != "what the task shows" {
-		t.Errorf("the link leads to %q", text)
+	own := s.Tasks[0].WebUrl + s.Tasks[1].WebUrl // one of them has one
+	for _, address := range []string{s.TrackingUrl + m[0][1], own} {
+		if text := get(t, address); text != "what the task shows" {
+			t.Errorf("%s leads to %q", address, text)
+		}
 	}
 	out, _, _ := p.call("status", id)
-	contains(t, out, fmt.Sprintf("page of tensorboard-0: %s\n", m[0][1]))
+	contains(t, out, fmt.Sprintf("page of tensorboard-0: %s\n", own))
 	out, _, _ = p.call("describe", id, "tensorboard-0")
-	contains(t, out, "its page", m[0][1])
+	contains(t, out, "its page", own)
 	if out, _, _ := p.call("describe", id, "worker-0"); strings.Contains(out, "its page") {
 		t.Errorf("the worker has a page:\n%s", out)
 	}

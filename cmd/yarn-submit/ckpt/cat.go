@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -46,8 +45,6 @@ memory: row by row. Tensors of strings are always printed so.`,
 	return cmd
 }
 
-const histogramBins = 20
-
 // catTensor is the JSON of ckpt cat.
 type catTensor struct {
 	inspect.Values
@@ -69,7 +66,8 @@ func runCat(cmd *cobra.Command, o *catOptions, ref, which, name string) error {
 		if x == nil {
 			return client.Usagef("there is no tensor %s in %s: see yarn-submit ckpt show %s %s", name, c.Name, ref, which)
 		}
-		shown, err := readTensor(cmd.Context(), x, o.values)
+		shown, err := readTensor(cmd.Context(), x, o.values, cli.Bar(cmd, name))
+		cli.EraseBar(cmd)
 		if err != nil {
 			return err
 		}
@@ -88,7 +86,7 @@ type elements struct {
 }
 
 // readTensor reads a tensor; strings have no summary, and always their values.
-func readTensor(ctx context.Context, t *format.Tensor, wanted bool) (catTensor, error) {
+func readTensor(ctx context.Context, t *format.Tensor, wanted bool, progress inspect.Progress) (catTensor, error) {
 	if t.Kind == tensor.StringKind {
 		list, err := t.Strings()
 		none := 0.0
@@ -96,7 +94,7 @@ func readTensor(ctx context.Context, t *format.Tensor, wanted bool) (catTensor, 
 			Name: t.Name, DType: t.Kind, Shape: append([]int64{}, t.Shape...), Elements: int64(len(list)), Mean: &none, Norm: &none,
 		}, &elements{kind: t.Kind, strings: list}}, err
 	}
-	summary, err := inspect.Summarise(ctx, t, histogramBins, math.MaxInt64, nil)
+	summary, err := inspect.Summarise(ctx, t, histogramBins, math.MaxInt64, progress)
 	if err != nil || !wanted {
 		return catTensor{summary, nil}, err
 	}
@@ -142,7 +140,7 @@ func orInf(v *float64) string {
 	if v == nil {
 		return "infinite"
 	}
-	return strconv.FormatFloat(*v, 'g', -1, 64)
+	return strconv.FormatFloat(*v, 'g', 6, 64)
 }
 
 func writeTensor(w io.Writer, s catTensor) error {
@@ -157,21 +155,6 @@ func writeTensor(w io.Writer, s catTensor) error {
 		})
 		return out.Flush()
 	}
-	fmt.Fprintf(out, "%s  %s %v, %d elements\n", s.Name, s.DType, s.Shape, s.Elements)
-	if s.Elements == 0 {
-		return out.Flush()
-	}
-	fmt.Fprintf(out, "min %g, mean %s, max %g, norm %s; NaN %d, infinite %d\n", s.Min, orInf(s.Mean), s.Max, orInf(s.Norm), s.NaN, s.Inf)
-	most := int64(1)
-	for _, n := range s.Histogram {
-		most = max(most, n)
-	}
-	for i, n := range s.Histogram {
-		from := s.Min + (s.Max-s.Min)*float64(i)/float64(len(s.Histogram))
-		fmt.Fprintf(out, "%12.4g  %s %d\n", from, strings.Repeat("#", int(n*50/most)), n)
-		if s.Max == s.Min {
-			break // one value
-		}
-	}
+	writeValues(out, s.Values)
 	return out.Flush()
 }

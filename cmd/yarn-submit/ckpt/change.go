@@ -2,6 +2,7 @@ package ckpt
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +40,14 @@ func change[C inspect.Plan](cmd *cobra.Command, o *changeOptions, ref string, pl
 			show(plan)
 		}
 		if question := plan.Question(); question != "" && consent.Given(question) {
-			if err := plan.Execute(cmd.Context(), d.Store, func(why string) { cli.Note(cmd, why) }); err != nil {
+			err := plan.Execute(cmd.Context(), d.Store, inspect.Watch{
+				Progress: cli.CountBar(cmd, "checkpoints"),
+				Wait: func(why string, most time.Duration) (over func()) {
+					cli.Note(cmd, why)
+					return cli.TimeBar(cmd, "waiting", most)
+				},
+			})
+			if err != nil {
 				return err
 			}
 		}

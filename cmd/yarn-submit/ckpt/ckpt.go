@@ -12,6 +12,7 @@ import (
 	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 )
 
 // NewCommand returns the command ckpt, with those below it.
@@ -65,6 +66,30 @@ func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []fo
 		}
 		return see(d, list)
 	})
+}
+
+// What flags of several commands do.
+const (
+	filterUsage = "only tensors whose names are like `GLOB` (* any text, ? one character), or have it in them; one that is called so is meant alone"
+	wideUsage   = "cut nothing to the width of the terminal"
+)
+
+// filtered returns what reports whether a tensor's name is selected by a filter of filterUsage.
+func filtered(filter string, in ...*format.Tensors) func(name string) bool {
+	for _, t := range in {
+		if t.Find(filter) != nil {
+			return func(name string) bool { return name == filter }
+		}
+	}
+	return inspect.Like(filter)
+}
+
+// columns is how wide tables are at most; 0: of any width.
+func columns(wide bool) int {
+	if wide {
+		return 0
+	}
+	return cli.Columns()
 }
 
 // completeCheckpoints completes URI|JOB and then so many steps.

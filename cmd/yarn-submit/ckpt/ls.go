@@ -33,7 +33,7 @@ func newLsCommand() *cobra.Command {
 		Args: cli.Between(1, 1, "URI|JOB"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runLs(cmd, o, args[0]) },
 	}
-	cmd.Flags().BoolVar(&o.all, "all", false, "list what was moved aside before tasks started as well")
+	cmd.Flags().BoolVar(&o.all, "all", false, "list what was moved aside, too: torn, before tasks started, or by a rollback")
 	cmd.Flags().BoolVar(&o.wide, "wide", false, "say which job wrote a checkpoint, too, and cut nothing")
 	cmd.ValidArgsFunction = completeCheckpoints(0)
 	o.Add(cmd)
@@ -83,7 +83,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 		title = d.Path + " -> " + title
 	}
 	if !l.all && len(l.aside) > 0 {
-		defer fmt.Fprintf(w, "%d more, torn, were moved aside before tasks started: ckpt ls --all lists them\n", len(l.aside))
+		defer fmt.Fprintf(w, "%d more were moved aside%s: ckpt ls --all lists them\n", len(l.aside), movedBy(l.aside))
 	}
 	if len(list)+len(retained) == 0 && (!l.all || len(l.aside) == 0) {
 		names, n, err := hdfsckpt.NotUnderstood(cmd.Context(), d.Store)
@@ -128,7 +128,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 	for i := range retained {
 		name, _ := retained[i].Original()
 		where := "it is in " + retained[i].Name
-		if retained[i].Pointer() != nil {
+		if retained[i].NamedStep() != format.NoStep {
 			where = "ckpt rollback restores it"
 		}
 		row(&retained[i], name, "retained: the program removed or replaced it; "+where)
@@ -136,10 +136,30 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 	for _, a := range l.aside {
 		if l.all {
 			c := format.Checkpoint{Step: a.Step, Time: a.Moved, Size: a.Size, State: format.Torn}
+			if a.Rollback != nil {
+				c.Shards, c.State = a.Rollback.Shards, a.Rollback.State
+			}
 			row(&c, a.Name, "moved aside, to "+a.Where+": "+a.Why)
 		}
 	}
 	return t.Write(w, width)
+}
+
+// movedBy says why checkpoints were moved aside.
+func movedBy(aside []hdfsckpt.Aside) string {
+	n := 0
+	for _, a := range aside {
+		if a.Rollback != nil {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ", torn, before tasks started"
+	case len(aside):
+		return " by a rollback"
+	}
+	return fmt.Sprintf(", %d by a rollback, the others, torn, before tasks started", n)
 }
 
 // writer says which job wrote a sealed checkpoint, and after which recovery.

@@ -3,12 +3,12 @@ package ckpt
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/terminal"
 	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/hdfsckpt/inspect"
 )
@@ -17,6 +17,7 @@ type pruneOptions struct {
 	changeOptions
 	keep  int
 	every int64
+	wide  bool
 }
 
 func newPruneCommand() *cobra.Command {
@@ -36,6 +37,7 @@ agrees.`,
 	}
 	cmd.Flags().IntVar(&o.keep, "keep", 0, "keep the newest `N` checkpoints, at least 1")
 	cmd.Flags().Int64Var(&o.every, "every", 0, "keep those, too, whose step is a multiple of `M`")
+	cmd.Flags().BoolVar(&o.wide, "wide", false, wideUsage)
 	cmd.ValidArgsFunction = completeCheckpoints(0)
 	o.add(cmd)
 	return cmd
@@ -47,7 +49,7 @@ func runPrune(cmd *cobra.Command, o *pruneOptions, ref string) error {
 	}
 	w := cmd.OutOrStdout()
 	return change(cmd, &o.changeOptions, ref, inspect.PlanPrune(o.keep, o.every),
-		func(p *inspect.Pruning) { writePruning(w, p) },
+		func(p *inspect.Pruning) { writePruning(w, p, columns(o.wide)) },
 		func(p *inspect.Pruning) {
 			switch {
 			case p.Done:
@@ -58,14 +60,18 @@ func runPrune(cmd *cobra.Command, o *pruneOptions, ref string) error {
 		})
 }
 
-func writePruning(w io.Writer, p *inspect.Pruning) {
+func writePruning(w io.Writer, p *inspect.Pruning, width int) {
 	fmt.Fprintf(w, "%s: %d to remove (%s), %d stay\n", p.Directory, len(p.Remove), humanize.IBytes(uint64(p.Bytes)), len(p.Keep))
-	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
+	if len(p.Remove)+len(p.Keep) == 0 {
+		return
+	}
+	t := terminal.NewTable("", "STEP", "SIZE", "STATE", "NAME", "WHY")
+	t.Flexible = []string{"NAME", "WHY"}
 	for _, c := range p.Remove {
-		fmt.Fprintf(t, "remove\t%s\t%s\t%s\t%s\n", stepText(c), humanize.IBytes(uint64(c.Bytes)), c.State, c.Name)
+		t.Add("remove", stepText(c), humanize.IBytes(uint64(c.Bytes)), c.State, c.Name, "")
 	}
 	for _, k := range p.Keep {
-		fmt.Fprintf(t, "keep\t%s\t%s\t%s\t%s (%s)\n", stepText(k.Checkpoint), humanize.IBytes(uint64(k.Bytes)), k.State, k.Name, k.Reason)
+		t.Add("keep", stepText(k.Checkpoint), humanize.IBytes(uint64(k.Bytes)), k.State, k.Name, k.Reason)
 	}
-	t.Flush()
+	_ = t.Write(w, width) // as of the other lines here
 }

@@ -1,21 +1,21 @@
 package ckpt
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"holdfast/client/checkpoints"
+	"holdfast/client/terminal"
 	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/inspect"
@@ -25,6 +25,7 @@ import (
 type showOptions struct {
 	cli.Output
 	filter string
+	wide   bool
 }
 
 func newShowCommand() *cobra.Command {
@@ -34,7 +35,8 @@ func newShowCommand() *cobra.Command {
 		Short: "show a checkpoint: its files, and its tensors, largest first",
 		Long: `Show looks into one checkpoint, the newest complete one if no STEP is given: its
 files and the hosts that have them, and its tensors. Tensors of PyTorch are
-named by the keys that lead to them: model.layer.weight.`,
+named by the keys that lead to them: model.layer.weight. Where --filter leaves
+one tensor, it shows how its values are spread, as ckpt cat does.`,
 		Example: `  yarn-submit ckpt show mnist
   yarn-submit ckpt show hdfs:///user/me/mnist 400 --filter 'dense*'`,
 		Args: cli.Between(1, 2, "URI|JOB [STEP]"),
@@ -42,7 +44,8 @@ named by the keys that lead to them: model.layer.weight.`,
 			return runShow(cmd, o, args[0], strings.Join(args[1:], ""))
 		},
 	}
-	cmd.Flags().StringVar(&o.filter, "filter", "", "only tensors whose names are like `GLOB` (* any text, ? one character), or have it in them")
+	cmd.Flags().StringVar(&o.filter, "filter", "", filterUsage)
+	cmd.Flags().BoolVar(&o.wide, "wide", false, wideUsage)
 	cmd.ValidArgsFunction = completeCheckpoints(1)
 	o.Add(cmd)
 	return cmd
@@ -66,18 +69,21 @@ func runShow(cmd *cobra.Command, o *showOptions, ref, which string) error {
 			return err
 		}
 		shown := inspect.Details{Checkpoint: inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0], Files: inspect.Files(c), Tensors: []inspect.Tensor{}}
-		if err := inspect.Locate(cmd.Context(), d.Store, shown.Files); err != nil {
+		err = inspect.Locate(cmd.Context(), d.Store, shown.Files, cli.CountBar(cmd, "files"))
+		cli.EraseBar(cmd)
+		if err != nil {
 			return err
 		}
 		var unseen error
+		var only *inspect.Values
 		if c.Contents() != nil {
-			if shown.Tensors, err = shownTensors(cmd.Context(), d.Store, c, o.filter); c.Whole() {
+			if shown.Tensors, only, err = shownTensors(cmd, d.Store, c, o); c.Whole() {
 				unseen = err // what is not whole says itself why
 			}
 		}
 		switch {
 		case !o.JSON():
-			return errors.Join(writeCheckpoint(cmd.OutOrStdout(), shown), unseen)
+			return errors.Join(writeCheckpoint(cmd.OutOrStdout(), shown, only, columns(o.wide)), unseen)
 		case unseen != nil:
 			return unseen
 		}
@@ -85,39 +91,59 @@ func runShow(cmd *cobra.Command, o *showOptions, ref, which string) error {
 	})
 }
 
-// shownTensors lists what a checkpoint holds, largest first.
-func shownTensors(ctx context.Context, s store.Store, c *format.Checkpoint, filter string) ([]inspect.Tensor, error) {
-	t, err := format.OpenTensors(ctx, s, c)
+// shownTensors lists what a checkpoint holds, largest first, and summarises the values of the
+// only tensor that the filter selects, for people; nil if it selects others too, or that has no
+// numbers.
+func shownTensors(cmd *cobra.Command, s store.Store, c *format.Checkpoint, o *showOptions) ([]inspect.Tensor, *inspect.Values, error) {
+	t, err := format.OpenTensors(cmd.Context(), s, c)
 	if err != nil {
-		return []inspect.Tensor{}, err
+		return []inspect.Tensor{}, nil, err
 	}
 	defer t.Close()
-	like := inspect.Like(filter)
-	return inspect.DescribeTensors(slices.DeleteFunc(slices.Clone(t.All()), func(x *format.Tensor) bool { return !like(x.Name) })), nil
+	like := filtered(o.filter, t)
+	selected := slices.DeleteFunc(slices.Clone(t.All()), func(x *format.Tensor) bool { return !like(x.Name) })
+	list := inspect.DescribeTensors(selected)
+	if o.JSON() || o.filter == "" || len(selected) != 1 || !hasNumbers(selected[0]) {
+		return list, nil, nil
+	}
+	values, err := inspect.Summarise(cmd.Context(), selected[0], histogramBins, math.MaxInt64, cli.Bar(cmd, selected[0].Name))
+	cli.EraseBar(cmd)
+	if err != nil {
+		return list, nil, fmt.Errorf("how the values of %s are spread is not known: %w", selected[0].Name, err)
+	}
+	return list, &values, nil
 }
 
-func writeCheckpoint(w io.Writer, c inspect.Details) error {
+// writeCheckpoint writes a checkpoint for people, in tables of at most width columns (0: of any
+// width). only are the values of its only tensor that is shown; nil: none are.
+func writeCheckpoint(w io.Writer, c inspect.Details, only *inspect.Values, width int) error {
 	fmt.Fprintf(w, "%s/%s  %s", c.Directory, c.Name, c.State)
 	if c.Why != "" {
 		fmt.Fprintf(w, ": %s", c.Why)
 	}
 	fmt.Fprintf(w, "\n%s, %s\n\n", humanize.IBytes(uint64(c.Bytes)), c.Time.Format(time.DateTime))
-	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "FILE\tSIZE\tHOSTS")
+	files := terminal.NewTable("FILE", "SIZE", "HOSTS")
+	files.Flexible = []string{"FILE", "HOSTS"}
 	for _, f := range c.Files {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, humanize.IBytes(uint64(f.Bytes)), hosts(f))
+		files.Add(f.Name, humanize.IBytes(uint64(f.Bytes)), hosts(f))
 	}
-	if err := t.Flush(); err != nil || len(c.Tensors) == 0 {
+	if err := files.Write(w, width); err != nil || len(c.Tensors) == 0 {
 		return err
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(t, "TENSOR\tSIZE\tDTYPE\tSHAPE\tIN")
+	tensors := terminal.NewTable("TENSOR", "SIZE", "DTYPE", "SHAPE", "IN")
+	tensors.Flexible, tensors.Optional = []string{"TENSOR", "SHAPE", "IN"}, []string{"IN"}
 	for _, x := range c.Tensors {
 		in := path.Base(x.File)
 		if x.Pieces > 1 {
 			in = fmt.Sprintf("%d pieces", x.Pieces)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%v\t%s\n", x.Name, humanize.IBytes(uint64(x.Bytes)), x.DType, x.Shape, in)
+		tensors.Add(x.Name, humanize.IBytes(uint64(x.Bytes)), string(x.DType), fmt.Sprint(x.Shape), in)
 	}
-	return t.Flush()
+	if err := tensors.Write(w, width); err != nil || only == nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	writeValues(w, *only)
+	return nil
 }

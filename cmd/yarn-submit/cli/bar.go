@@ -15,8 +15,44 @@ import (
 // plainInterval is the interval at which progress is told where there is no terminal.
 const plainInterval = 10 * time.Second
 
-// Bar shows progress on standard error where a person looks on.
+// Bar shows progress in bytes on standard error where a person looks on; nil elsewhere.
 func Bar(cmd *cobra.Command, name string) func(done, total int64) {
+	return bar(cmd, name, func(n int64) string { return humanize.IBytes(uint64(n)) })
+}
+
+// CountBar is Bar for what is counted.
+func CountBar(cmd *cobra.Command, name string) func(done, total int64) {
+	return bar(cmd, name, func(n int64) string { return fmt.Sprint(n) })
+}
+
+// TimeBar shows how much of a time has passed, as Bar does, until it is stopped.
+func TimeBar(cmd *cobra.Command, name string, total time.Duration) (stop func()) {
+	show := bar(cmd, name, func(n int64) string { return fmt.Sprintf("%d s", n) })
+	if show == nil {
+		return func() {}
+	}
+	ended, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for passed := range int64(total.Seconds()) {
+			show(passed, int64(total.Seconds()))
+			select {
+			case <-stopped:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-ended
+		EraseBar(cmd)
+	}
+}
+
+func bar(cmd *cobra.Command, name string, amount func(int64) string) func(done, total int64) {
 	columns := Width()
 	if columns == 0 {
 		return nil
@@ -34,7 +70,7 @@ func Bar(cmd *cobra.Command, name string) func(done, total int64) {
 		room := max(10, min(40, columns-len(name)-40))
 		full := int(done * int64(room) / total)
 		fmt.Fprint(terminal.Raw(cmd.ErrOrStderr()), "\r")
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s [%s%s] %s of %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), humanize.IBytes(uint64(done)), humanize.IBytes(uint64(total)))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s [%s%s] %s of %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), amount(done), amount(total))
 		if over {
 			EraseBar(cmd)
 		}

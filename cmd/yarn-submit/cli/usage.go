@@ -72,6 +72,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 	see := fmt.Sprintf("see %s --help", cmd.CommandPath())
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
+	if err := UnknownCommand(cmd, cmd.Flags().Args()); err != nil { // what comes before the flag
+		return err
+	}
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		var known []string

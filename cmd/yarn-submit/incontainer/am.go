@@ -5,6 +5,7 @@ package incontainer
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -176,7 +177,7 @@ func runAM(ctx context.Context, isLocal bool) (err error) {
 	defer browser.Close()
 	page, url, err := servePage(host, id, s, web.Site{
 		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Polled: !isLocal, Metrics: metrics.Handler(id, m.Status()),
-		Samples: m.Status().Samples,
+		Samples: m.Status().Samples, Relay: true,
 	})
 	if err != nil {
 		return err
@@ -203,12 +204,15 @@ func runAM(ctx context.Context, isLocal bool) (err error) {
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: listener.Address(),
 			Host: host, Port: listener.Port(), TrackingURL: url, HistoryURL: history, Log: log,
-			LatestAttempt: recovery.NewAddressReader(dir).LatestAttempt, AgentKeys: s.agentKeys,
+			LatestAttempt: recovery.NewAddressReader(dir).LatestAttempt, AgentKeys: s.agentKeys, Logs: m.Status().SetLogs,
 		})
 		if err != nil {
 			return err
 		}
 		m.SetQueue(onYARN.Queue())
+		if port := os.Getenv("NM_HTTP_PORT"); port != "" {
+			m.SetLogsURL(yarn.LogsURL(s.conf, net.JoinHostPort(os.Getenv("NM_HOST"), port), os.Getenv("CONTAINER_ID"), spec.User))
+		}
 		driver = onYARN
 	}
 	if err := <-announced; err != nil { // nil if it was asked before

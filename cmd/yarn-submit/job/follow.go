@@ -25,13 +25,22 @@ type followStyle struct {
 // readLines sends what a job's tasks write, until the job or ctx ends, and closes lines.
 func readLines(ctx context.Context, j *jobs.Job, lines chan<- string) error {
 	defer close(lines)
-	_, err := logs.Read(ctx, j, logs.Options{Attempt: logs.All, Tail: logs.All, Follow: true}, func(l logs.Line) error {
+	send := func(line string) error {
 		select {
-		case lines <- terminal.Clean("["+l.Task+"] ") + terminal.Shown(l.Text, false):
+		case lines <- line:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	before := attempts{}
+	_, err := logs.Read(ctx, j, logs.Options{Attempt: logs.All, Tail: logs.All, Follow: true}, func(l logs.Line) error {
+		if before.headed(l) {
+			if err := send(terminal.Clean(heading(l))); err != nil {
+				return err
+			}
+		}
+		return send(terminal.Clean("["+l.Task+processMark(l)+"] ") + terminal.Shown(l.Text, false))
 	})
 	return err
 }

@@ -110,7 +110,7 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 func printLogs(ctx context.Context, cmd *cobra.Command, j *jobs.Job, o logs.Options, asJSON bool) error {
 	out := bufio.NewWriter(terminal.Raw(cmd.OutOrStdout())) // a task's output is its own
 	defer out.Flush()
-	p := &linePrinter{out: out, heading: terminal.Printable(out), terminal: cli.Columns() > 0, colours: coloured(), o: o, json: asJSON, number: map[string]int{}}
+	p := &linePrinter{out: out, heading: terminal.Printable(out), terminal: cli.Columns() > 0, colours: coloured(), o: o, json: asJSON, number: map[string]int{}, attempts: attempts{}}
 	silence, err := logs.Read(ctx, j, o, func(l logs.Line) error {
 		if err := p.print(l); err != nil {
 			return err
@@ -141,6 +141,23 @@ type linePrinter struct {
 	o            logs.Options
 	before       logs.Line
 	number       map[string]int // of tasks, in the order in which they came
+	attempts     attempts
+}
+
+// attempts are those of which lines of several tasks, as they come, were written last.
+type attempts map[string]int // by task
+
+// headed reports whether a line is the first of another attempt than the line of its task before
+// it, or than the first one.
+func (a attempts) headed(l logs.Line) bool {
+	before := a[l.Task]
+	a[l.Task] = l.Attempt
+	return l.Attempt != before
+}
+
+// heading is the line above lines of an attempt.
+func heading(l logs.Line) string {
+	return fmt.Sprintf("==> %s%s, attempt %d <==", l.Task, processMark(l), l.Attempt)
 }
 
 func (p *linePrinter) print(l logs.Line) error {
@@ -156,6 +173,9 @@ func (p *linePrinter) print(l logs.Line) error {
 		if _, known := p.number[l.Task]; !known {
 			p.number[l.Task] = len(p.number)
 		}
+		if p.attempts.headed(l) {
+			fmt.Fprintln(p.heading, heading(l))
+		}
 		prefix := terminal.Clean("[" + l.Task + processMark(l) + "]")
 		if p.colours {
 			prefix = terminal.Coloured(prefix, p.number[l.Task])
@@ -163,7 +183,7 @@ func (p *linePrinter) print(l logs.Line) error {
 		fmt.Fprint(p.out, prefix+" ")
 	case p.o.Of == l.Task && (p.o.Attempt >= 0 || p.o.Previous) && l.Process == p.before.Process:
 	case l.Task != p.before.Task || l.Attempt != p.before.Attempt || l.Process != p.before.Process:
-		fmt.Fprintf(p.heading, "==> %s%s, attempt %d <==\n", l.Task, processMark(l), l.Attempt)
+		fmt.Fprintln(p.heading, heading(l))
 	}
 	p.before = l
 	if l.Time != "" {

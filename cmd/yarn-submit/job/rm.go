@@ -42,7 +42,7 @@ func runRm(cmd *cobra.Command, o *cli.Output, refs []string) error {
 			return err
 		}
 		defer j.Close()
-		if err := submit.Remove(ctx, j); err != nil {
+		if err := submit.Remove(ctx, j, func(text string) { cli.Note(cmd, text) }); err != nil {
 			return err
 		}
 		removed = append(removed, j.ID)
