@@ -123,6 +123,7 @@ func (b *bench) measurements() []measurement {
 		{"training", onItsOwn, b.training},
 		{"elastic", onItsOwn, b.elastic},
 		{"scale", onItsOwn, b.scale},
+		{"pages", onItsOwn, b.pages},
 	}
 }
 

@@ -3,10 +3,12 @@ package bench
 import (
 	"context"
 	"os/exec"
+	"slices"
 )
 
 // commands measures what a person waits for all day: the list of jobs and the state of one,
-// beside yarn application -list and -status, while the job runs.
+// beside yarn application -list and -status, and mapred job -status of a MapReduce job that
+// runs beside it.
 func (b *bench) commands(ctx context.Context) error {
 	job, err := b.run(ctx, "--worker", "2", "--worker-memory", containerMB+"m", "--", "sleep", "1000000")
 	if err != nil {
@@ -15,30 +17,61 @@ func (b *bench) commands(ctx context.Context) error {
 	if _, err := b.settled(ctx, job, false); err != nil {
 		return b.explain(ctx, job, err)
 	}
-	b.title("Commands that show jobs, while one with 2 tasks runs")
-	for _, c := range []struct{ ours, theirs []string }{
-		{[]string{"list"}, []string{"application", "-list"}},
-		{[]string{"status", job}, []string{"application", "-status", job}},
-	} {
-		var ours, theirs usages
-		for i := range b.Pairs + 1 {
-			for _, x := range []struct {
-				into *usages
-				cmd  *exec.Cmd
-			}{{&ours, b.user().Command(ctx, c.ours...)}, {&theirs, b.cluster.HadoopCommand(ctx, c.theirs...)}} {
-				u, err := measure(x.cmd)
-				if err != nil {
-					return err
-				}
-				if i > 0 { // the first one warms the caches of both
-					*x.into = append(*x.into, u)
-				}
+	err = b.mapReduceJob(ctx, func(sleeping string) error {
+		b.title("Commands that show jobs, while one with 2 tasks and one of MapReduce run")
+		yarn := func(args ...string) func() (*exec.Cmd, error) {
+			return func() (*exec.Cmd, error) {
+				return b.cluster.HadoopCommand(ctx, append([]string{"application"}, args...)...), nil
 			}
 		}
-		r := ratios(ours.wall(), theirs.wall())
-		line(b.Out, "yarn-submit "+c.ours[0], ours.wall().format(" s", 3))
-		line(b.Out, "yarn application "+c.theirs[1], theirs.wall().format(" s", 3))
-		line(b.Out, "ratio", aimed(r.format("", 3), r.median(), 0.25, ""))
+		status := []string{"status", job}
+		for _, c := range []struct {
+			ours   []string
+			theirs string
+			run    func() (*exec.Cmd, error)
+		}{
+			{[]string{"list"}, "yarn application -list", yarn("-list")},
+			{status, "yarn application -status", yarn("-status", job)},
+			{status, "mapred job -status", func() (*exec.Cmd, error) {
+				return b.mapReduce(ctx, "org.apache.hadoop.mapred.JobClient", append(slices.Clone(onYarn), "-status", sleeping)...)
+			}},
+		} {
+			if err := b.besides(ctx, c.ours, c.theirs, c.run); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return b.kill(ctx, job)
+}
+
+// besides measures a command of yarn-submit beside another one.
+func (b *bench) besides(ctx context.Context, command []string, name string, other func() (*exec.Cmd, error)) error {
+	var ours, theirs usages
+	for i := range b.Pairs + 1 {
+		cmd, err := other()
+		if err != nil {
+			return err
+		}
+		for _, x := range []struct {
+			into *usages
+			cmd  *exec.Cmd
+		}{{&ours, b.user().Command(ctx, command...)}, {&theirs, cmd}} {
+			u, err := measure(x.cmd)
+			if err != nil {
+				return err
+			}
+			if i > 0 { // the first one warms the caches of both
+				*x.into = append(*x.into, u)
+			}
+		}
+	}
+	r := ratios(ours.wall(), theirs.wall())
+	line(b.Out, "yarn-submit "+command[0], ours.wall().format(" s", 3))
+	line(b.Out, name, theirs.wall().format(" s", 3))
+	line(b.Out, "ratio", aimed(r.format("", 3), r.median(), 0.25, ""))
+	return nil
 }

@@ -2,7 +2,12 @@ package bound
 
 import (
 	"fmt"
+	"go/ast"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"holdfast/test/sources"
 )
 
 // recorder is a test whose failures are only noted.
@@ -34,6 +39,56 @@ func TestMemory(t *testing.T) {
 		end()
 		if (r.failed != "") != x.fails {
 			t.Errorf("%d bytes for %d, 16 for each: %q", x.allocates, x.n, r.failed)
+		}
+	}
+}
+
+// TestEveryTargetIsBounded: each fuzz target asserts how much is allocated, by itself or in a
+// function of its package that it calls.
+func TestEveryTargetIsBounded(t *testing.T) {
+	targets := map[string]*sources.File{}
+	bounded := map[string]bool{} // functions
+	calls := map[string][]string{}
+	sources.Each(t, func(f *sources.File) {
+		if !f.IsTest() {
+			return
+		}
+		for _, d := range f.Syntax.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			name := filepath.Join(filepath.Dir(f.Path), fn.Name.Name)
+			if fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Fuzz") {
+				targets[name] = f
+			}
+			ast.Inspect(fn.Body, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				switch of := call.Fun.(type) {
+				case *ast.SelectorExpr:
+					if pkg, ok := of.X.(*ast.Ident); ok && pkg.Name == "bound" && of.Sel.Name == "Memory" {
+						bounded[name] = true
+					}
+				case *ast.Ident:
+					calls[name] = append(calls[name], filepath.Join(filepath.Dir(f.Path), of.Name))
+				}
+				return true
+			})
+		}
+	})
+	if len(targets) < 50 {
+		t.Errorf("only %d targets are found", len(targets))
+	}
+	for name := range targets {
+		is := bounded[name]
+		for _, called := range calls[name] {
+			is = is || bounded[called]
+		}
+		if !is {
+			t.Errorf("%s does not call bound.Memory", name)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestPages(t *testing.T) {
 	}
 	b.waitFor("#incident-worker-1-0 .recovered", "back after")
 	b.waitFor(`.timeline a[href="#incident-worker-1-0"] title`, "lost: ")
-	b.do(chromedp.Click(chromedp.CSS(`.timeline a[href="#incident-worker-1-0"] path`)))
+	b.click(`.timeline a[href="#incident-worker-1-0"] path`)
 	b.waitFor("#incident-worker-1-0[open] .facts", "killed by SIGKILL")
 	b.picture("job")
 	// What is open stays open when the page is updated, and a link the same, so that a click that
@@ -85,8 +85,9 @@ func TestPages(t *testing.T) {
 	b.until("the step to grow", `(() => { const s = Number(document.querySelector("#figures dd").textContent.replaceAll(",", "")); window.first ??= s; window.link ??= document.querySelector('#rows a[href="task?task=worker-1"]'); return s > window.first + 2 && document.querySelector("#incident-worker-1-0").open && window.untouched })()`)
 	b.until("the link to be the same", `window.link === document.querySelector('#rows a[href="task?task=worker-1"]')`)
 
-	// Filtered as one types, by keyboard alone.
-	b.do(chromedp.Focus(chromedp.CSS("#filter input")), chromedp.KeyEvent("worker-0"))
+	// Filtered as one types.
+	b.click("#filter input")
+	b.do(chromedp.KeyEvent("worker-0"))
 	b.until("the filter to apply", `document.querySelectorAll("#rows tbody tr").length === 1 && location.search === "?q=worker-0"`)
 
 	b.do(prefer("dark"))
@@ -115,7 +116,7 @@ func TestPages(t *testing.T) {
 	b.until("the loss to fall", `(() => { const p = document.querySelector("figure path.line"); window.first ??= p?.getAttribute("d"); return document.querySelector("figcaption b").textContent === "loss" && window.first && p.getAttribute("d") !== window.first })()`)
 	b.waitFor("figure .mark.lost title", "worker-1 lost: ")
 	b.picture("plots")
-	b.do(chromedp.Click(chromedp.CSS("#filter [name=log]")))
+	b.click("#filter [name=log]")
 	b.until("the axes to be logarithmic", `location.search === "?log=1" && document.querySelector("figcaption .csv").href.includes("log=1")`)
 	b.do(prefer("dark"), chromedp.EmulateViewport(390, 844))
 	b.until("the plots to fit a phone", `document.documentElement.scrollWidth <= 390`)
@@ -247,6 +248,34 @@ func (b browser) until(what, condition string) {
 	if _, err := look(b.ctx, poll); err != nil {
 		b.t.Fatalf("waiting for %s: %v\n%s", what, err, b.html())
 	}
+}
+
+// click clicks in the middle of an element, once it is there and nothing lies over it. The
+// DevTools' own numbers of elements, by which chromedp would click, are void as soon as the
+// browser has opened another page.
+func (b browser) click(selector string) {
+	b.t.Helper()
+	at := b.middle(selector)
+	b.do(chromedp.MouseClickXY(at[0], at[1]))
+}
+
+// middle returns where the middle of an element is, once it can be seen.
+func (b browser) middle(selector string) []float64 {
+	b.t.Helper()
+	const where = `(() => {
+		const e = document.readyState === "complete" && document.querySelector(%q);
+		if (!e) return null;
+		e.scrollIntoView({ block: "center", behavior: "instant" });
+		const r = e.getClientRects()[0];
+		if (!r || !r.width || !r.height) return null;
+		const x = r.x + r.width / 2, y = r.y + r.height / 2, top = document.elementFromPoint(x, y);
+		return top && (top.contains(e) || e.contains(top)) ? [x, y] : null;
+	})()`
+	at, err := look(b.ctx, chromedp.Poll[[]float64](fmt.Sprintf(where, selector), chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(limit/3)))
+	if err != nil {
+		b.t.Fatalf("waiting for %s to be seen: %v\n%s", selector, err, b.html())
+	}
+	return at
 }
 
 // picture saves a picture of the page.

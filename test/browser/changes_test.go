@@ -91,29 +91,24 @@ func TestCheckpointsAreChangedOnPages(t *testing.T) {
 	}
 	b := newBrowser(ctx, t, true)
 	b.do(chromedp.EmulateViewport(1280, 800))
-	// follow clicks on what the page may replace by the same at any moment.
-	follow := func(b browser, selector string) {
-		t.Helper()
-		b.until("a click on "+selector, fmt.Sprintf(`(e => e ? (setTimeout(() => e.click()), true) : false)(document.querySelector(%q))`, selector))
-	}
 	b.open("http://" + c.RMWeb() + "/proxy/" + job + "/checkpoints")
-	follow(b, `a[href="prune?dir=0"]`)
+	b.click(`a[href="prune?dir=0"]`)
 	b.waitFor("#change", "There is nothing to remove")
 	b.until("another number to be typed", `(() => { const i = document.querySelector("input[name=keep]"); i.value = 2; return true })()`)
-	follow(b, "#change form.filter button")
+	b.click("#change form.filter button")
 	b.waitFor("#change", "1 to remove")
 	b.pictures("prune")
 	if got := steps(); got != " 7 8 9*" {
 		t.Errorf("while the plan is shown there are%s", got)
 	}
-	follow(b, "#change .danger")
+	b.click("#change .danger")
 	b.waitFor("#change", "1 checkpoint was removed")
 	b.picture("pruned")
 	if got := steps(); got != " 8 9*" {
 		t.Errorf("after the prune there are%s", got)
 	}
 	b.open("http://" + c.RMWeb() + "/proxy/" + job + "/checkpoint?at=m-8")
-	follow(b, `#checkpoint a[href^="rollback?"]`)
+	b.click(`#checkpoint a[href^="rollback?"]`)
 	b.waitFor("#change", "this job writes to the directory")
 	if strings.Contains(b.html(), `class="danger"`) {
 		t.Error("a job that runs can be rolled back")
@@ -132,19 +127,15 @@ func TestCheckpointsAreChangedOnPages(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	address, stop, err := user.UI(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	address := openUI(ctx, t, user)
 	b.open(address)
-	follow(b, `a[href="jobs/`+job+`/"]`)
-	follow(b, `nav a[href="checkpoints"]`)
-	follow(b, `.checkpoints .step a[href*="m-8"]`)
-	follow(b, `#checkpoint a[href^="rollback?"]`)
+	b.click(`a[href="jobs/` + job + `/"]`)
+	b.click(`nav a[href="checkpoints"]`)
+	b.click(`.checkpoints .step a[href*="m-8"]`)
+	b.click(`#checkpoint a[href^="rollback?"]`)
 	b.waitFor("#change", "1 newer checkpoint stays")
 	b.pictures("rollback")
-	follow(b, "#change .danger")
+	b.click("#change .danger")
 	b.waitFor("#change", "Tasks that start now continue from step 8")
 	if got := steps(); got != " 8* 9" {
 		t.Errorf("after the rollback there are%s", got)

@@ -36,7 +36,7 @@ func TestOtherResourcesOnThePages(t *testing.T) {
 	defer server.Close()
 	b := newBrowser(ctx, t, true)
 	for _, page := range []struct{ name, path, place, others string }{
-		{"resources-configuration", "/configuration", "table tr:last-child td div:nth-child(2)", "1 example.com/fpga"},
+		{"resources-configuration", "/configuration", ".options tr:last-child td", "resourceexample.com/disk=100G, example.com/fpga=1, example.com/license-of-a-solver-with-a-long-name=3"},
 		{"resources-task", "/task?task=worker-0", "#task .facts", "100G example.com/disk, 1 example.com/fpga, 3 example.com/license-of-a-solver-with-a-long-name"},
 	} {
 		b.open(server.URL + page.path)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"holdfast/proto"
+	"holdfast/test/asuser"
 )
 
 // losing is a task that is lost once and then succeeds.
@@ -28,19 +28,8 @@ func TestUI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{job, failing} {
-		for s := (*proto.JobStatus)(nil); s == nil || !s.State.Done(); {
-			if s, err = user.Status(ctx, id); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	address, stop, err := user.UI(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-
+	untilEnded(ctx, t, user, job, failing)
+	address := openUI(ctx, t, user)
 	b := newBrowser(ctx, t, true)
 	b.open(address)
 	b.until("the address to lose its token", `location.search === ""`)
@@ -50,7 +39,8 @@ func TestUI(t *testing.T) {
 	b.until("the list to fit a phone", `document.documentElement.scrollWidth <= 390`)
 	b.picture("ui-phone")
 	b.do(chromedp.EmulateViewport(1200, 900))
-	b.do(chromedp.Focus(chromedp.CSS("#filter input")), chromedp.KeyEvent("mni"))
+	b.click("#filter input")
+	b.do(chromedp.KeyEvent("mni"))
 	b.until("the filter to apply", `document.querySelectorAll("#rows tbody tr").length === 1 && location.search === "?q=mni"`)
 	// A job that starts meanwhile comes by itself.
 	if _, err := user.Run(ctx, "--local", "--name", "mnist-again", "--worker", "1", "--", "true"); err != nil {
@@ -58,22 +48,47 @@ func TestUI(t *testing.T) {
 	}
 	b.until("another job to come", `document.querySelectorAll("#rows tbody tr").length === 2`)
 
-	b.do(chromedp.Click(chromedp.CSS(`a[href="jobs/` + job + `/"]`)))
+	b.click(`a[href="jobs/` + job + `/"]`)
 	b.waitFor("#incident-worker-1-0", "back after")
 	b.waitFor(".title .state", "succeeded")
-	b.do(chromedp.Click(chromedp.CSS("#incident-worker-1-0 summary")))
+	b.click("#incident-worker-1-0 summary")
 	b.picture("ui-job")
 	b.do(chromedp.EmulateViewport(390, 844))
 	b.until("the page to fit a phone", `document.documentElement.scrollWidth <= 390`)
 	b.picture("ui-job-phone")
 	b.do(chromedp.EmulateViewport(1200, 900))
-	b.do(chromedp.Click(chromedp.CSS(`#incident-worker-1-0 a[href*="attempt=0"]`)))
+	b.click(`#incident-worker-1-0 a[href*="attempt=0"]`)
 	b.waitFor("pre.log", "about to be lost")
-	b.do(chromedp.Click(chromedp.CSS(`nav a[href="plots"]`)))
+	b.click(`nav a[href="plots"]`)
 	b.waitFor("figure .mark.lost title", " lost: ")
 	b.until("the steps to be drawn", `document.querySelector("figcaption b").textContent === "step" && document.querySelector("path.line").getAttribute("d").startsWith("M")`)
-	b.do(chromedp.Click(chromedp.CSS(`nav a[href="configuration"]`)))
+	b.click(`nav a[href="configuration"]`)
 	b.waitFor(".facts", "API_TOKEN")
-	b.do(chromedp.Click(chromedp.CSS(`nav a[href="../../"]`)))
+	b.click(`nav a[href="../../"]`)
 	b.waitFor("#rows", "broken")
+}
+
+// untilEnded waits until jobs have ended.
+func untilEnded(ctx context.Context, t *testing.T, user asuser.Caller, jobs ...string) {
+	t.Helper()
+	for _, id := range jobs {
+		for ended := false; !ended; {
+			s, err := user.Status(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended = s.State.Done()
+		}
+	}
+}
+
+// openUI serves yarn-submit's pages of all jobs until the test ends, and returns their address.
+func openUI(ctx context.Context, t *testing.T, user asuser.Caller) string {
+	t.Helper()
+	address, stop, err := user.UI(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return address
 }

@@ -12,6 +12,7 @@ import (
 
 	"holdfast/am/core"
 	"holdfast/proto"
+	"holdfast/test/pyenv"
 )
 
 // pids are those of a job's tasks of a role.
@@ -36,9 +37,44 @@ func (j *job) newSteps(than int64) {
 	j.until(tfLimit, fmt.Sprintf("steps after %d", than), func(s *proto.JobStatus) bool { return s.Step > than })
 }
 
-// TestASpareWithAWarmInterpreter: a parameter server that moves into a spare
+// TestLongASpareWithAWarmTorch: a rank that moves into a spare container does not import torch, and
+// all go on together from the checkpoint.
+func TestLongASpareWithAWarmTorch(t *testing.T) {
+	training.enter(t)
+	python, err := pyenv.Torch(t.Context())
+	must(t, err)
+	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
+	must(t, err)
+	store := filepath.Join(t.TempDir(), "store")
+	j := where{}.start(t, t.TempDir(), "--framework", "pytorch", "--worker", "2", "--spares", "1", "--worker-memory", "900m",
+		"--files", script, "--checkpoint", "./train_logs="+store, "--", python, filepath.Base(script), "--steps", "1000000")
+	j.store = store
+	before := j.untilCheckpoint(tfLimit, 10)
+	s := j.until(tfLimit, "a spare with an interpreter", func(s *proto.JobStatus) bool {
+		return len(s.Spares) == 1 && strings.Contains(s.Spares[0].WarmStatus, "is ready")
+	})
+	spare := s.Spares[0].Container
+	j.killContainer("worker-1")
+	took := j.back(tfLimit, "worker-1")
+	s = j.until(tfLimit, "what is said of worker-1", func(s *proto.JobStatus) bool {
+		return strings.Contains(task(s, "worker-1").WarmStatus, "came from")
+	})
+	if c := task(s, "worker-1").Container; c != spare {
+		t.Errorf("worker-1 is in %s, and the spare was %s", c, spare)
+	}
+	j.newSteps(s.Step)
+	s = j.status()
+	for _, name := range []string{"worker-0", "worker-1"} {
+		if world, from := j.began(s, name); world != 2 || from < before {
+			t.Errorf("%s is one of %d, and began at step %d; want 2, and at %d or later", name, world, from, before)
+		}
+	}
+	t.Logf("the processes run after %s", took)
+}
+
+// TestLongASpareWithAWarmInterpreter: a parameter server that moves into a spare
 // container does not import TensorFlow, and the workers' processes stay.
-func TestASpareWithAWarmInterpreter(t *testing.T) {
+func TestLongASpareWithAWarmInterpreter(t *testing.T) {
 	training.enter(t)
 	python := tensorflow(t)
 	script, err := filepath.Abs("../../examples/monitored-session/monitored_session.py")

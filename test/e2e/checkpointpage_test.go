@@ -77,7 +77,7 @@ func TestAPageOfATask(t *testing.T) {
 		if m == nil {
 			return errors.New("the job's page has no link")
 		}
-		text, err := textAt(m[1])
+		text, err := textAt("http://" + c.RMWeb() + "/proxy/" + j.id + "/" + m[1])
 		if err == nil && text != "what it shows\n" {
 			err = fmt.Errorf("%s shows %q", m[1], text)
 		}
@@ -93,7 +93,7 @@ func TestAPageOfATask(t *testing.T) {
 }
 
 // webLink matches the link to the page of a task.
-var webLink = regexp.MustCompile(`href="(http://[^"]+)" rel="noreferrer">page</a>`)
+var webLink = regexp.MustCompile(`href="(web/[^"]+)" rel="noreferrer">page</a>`)
 
 func textAt(address string) (string, error) {
 	answer, err := http.Get(address)

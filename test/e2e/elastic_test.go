@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,9 +15,9 @@ import (
 	"holdfast/test/testcluster"
 )
 
-// TestElasticRanks: four ranks of PyTorch go on as two while another queue's job has the
+// TestLongElasticRanks: four ranks of PyTorch go on as two while another queue's job has the
 // containers of two, and as four again when these are back.
-func TestElasticRanks(t *testing.T) {
+func TestLongElasticRanks(t *testing.T) {
 	daemons.enter(t)
 	c := pair(t)
 	w := where{c}
@@ -30,6 +32,7 @@ func TestElasticRanks(t *testing.T) {
 	notice := noticeOf(t, s)
 	at := s.Step
 	s = j.until(long, "steps to be made by fewer", func(s *proto.JobStatus) bool { return s.Step > at })
+	measured(t, "from the scheduler's notice until two make steps", notice)
 	t.Logf("the other queue's job began at 0 s; the notice came after %s; %v are parked, and steps are made after %s",
 		notice.Sub(begin).Round(100*time.Millisecond), parked(s), time.Since(begin).Round(100*time.Millisecond))
 	if world, from := j.began(s, "worker-0"); world != 2 || from < before {
@@ -60,7 +63,7 @@ func TestElasticRanks(t *testing.T) {
 	s = j.until(long, "all to run again", running)
 	at = s.Step
 	s = j.until(long, "steps to be made by all", func(s *proto.JobStatus) bool { return s.Step > at })
-	t.Logf("%s after the other job's end all make steps", time.Since(begin).Round(100*time.Millisecond))
+	measured(t, "from the other job's end until four make steps", begin)
 	for i := range 4 {
 		if world, from := j.began(s, fmt.Sprintf("worker-%d", i)); world != 4 || from < whole {
 			t.Errorf("worker-%d is one of %d, and began at step %d; want 4, and at %d or later", i, world, from, whole)
@@ -88,15 +91,16 @@ func TestElasticRanks(t *testing.T) {
 }
 
 // startRanks starts a job of PyTorch with a range of ranks, which never ends by itself.
-func startRanks(t *testing.T, w where, ranks string) *job {
+func startRanks(t *testing.T, w where, ranks string, options ...string) *job {
 	t.Helper()
 	python, err := pyenv.Torch(t.Context())
 	must(t, err)
 	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
 	must(t, err)
 	store := w.cluster.HDFS() + "/tests/" + t.Name()
-	j := w.start(t, "", "--framework", "pytorch", "--worker", ranks, "--worker-memory", "1g",
-		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
+	args := append([]string{"--framework", "pytorch", "--worker", ranks, "--worker-memory", "1g"}, options...)
+	j := w.start(t, "", append(args,
+		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")...)
 	j.store = store
 	return j
 }
@@ -118,7 +122,7 @@ func (j *job) scaled(w where, n int) {
 	s := j.until(long, fmt.Sprintf("%d to work", n), func(s *proto.JobStatus) bool { return len(parked(s)) == 4-n && working(s) })
 	at := s.Step
 	s = j.until(long, "steps to be made", func(s *proto.JobStatus) bool { return s.Step > at })
-	j.t.Logf("%d make steps %s after that was asked for", n, time.Since(begin).Round(100*time.Millisecond))
+	measured(j.t, fmt.Sprintf("from the call of scale until %d make steps", n), begin)
 	if world, from := j.began(s, "worker-0"); world != n || from < whole {
 		j.t.Errorf("worker-0 is one of %d, and began at step %d; want %d, and at %d or later", world, from, n, whole)
 	}
@@ -157,26 +161,93 @@ func noticeOf(t *testing.T, s *proto.JobStatus) time.Time {
 // began is of how many ranks a task's present attempt is one, and at which step it began.
 func (j *job) began(s *proto.JobStatus, name string) (world int, step int64) {
 	j.t.Helper()
-	_, text, _ := strings.Cut(j.logs(name), fmt.Sprintf("attempt %d <==\n", task(s, name).Attempt))
-	if at := strings.Index(text, "rank "); at >= 0 {
-		var rank int
-		_, _ = fmt.Sscanf(text[at:], "rank %d of %d begins at step %d", &rank, &world, &step)
+	for end := time.Now().Add(long); ; time.Sleep(100 * time.Millisecond) { // logs come a little after steps
+		_, text, _ := strings.Cut(j.logs(name), fmt.Sprintf("attempt %d <==\n", task(s, name).Attempt))
+		if m := beginning.FindStringSubmatch(text); m != nil {
+			_, _ = fmt.Sscan(m[1]+" "+m[2], &world, &step)
+			return world, step
+		}
+		if time.Now().After(end) {
+			j.t.Fatalf("%s does not say where it begins:\n%s", name, text)
+		}
 	}
-	return world, step
 }
 
+// TestLongRanksSaveTogether: ranks that never save otherwise are told together that one of them
+// is taken, save together in the time that is left, and go on from there.
+func TestLongRanksSaveTogether(t *testing.T) {
+	daemons.enter(t)
+	// A quarter of the time that the scheduler leaves is for the save.
+	conf := testcluster.TwoQueues(50)
+	maps.Copy(conf, map[string]string{
+		"dfs.replication":                     "1",
+		"yarn.nodemanager.resource.memory-mb": "2048",
+		"yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill": "60000",
+	})
+	c := testcluster.ForTest(t, testcluster.Options{DataNodes: 1, Conf: conf})
+	w := where{c}
+	python, err := pyenv.Torch(t.Context())
+	must(t, err)
+	store := c.HDFS() + "/tests/" + t.Name()
+	j := w.start(t, "", "--framework", "pytorch", "--worker", "4", "--worker-memory", "1g",
+		"--checkpoint", "./train_logs="+store, "--files", "testdata/ranks/saves.py", "--", python, "saves.py")
+	j.store = store
+	defer j.explain()
+	j.until(long, "steps to be made", func(s *proto.JobStatus) bool { return s.Step > 0 })
+	other := w.start(t, "", "--queue", testcluster.OtherQueue, "--worker", "6", "--worker-memory", "448m", "--", "sleep", "1000")
+	s := j.until(long, "the job to wait", func(s *proto.JobStatus) bool {
+		return strings.Contains(eventLog(s), "waiting for") && !slices.ContainsFunc(s.Tasks, func(k *proto.TaskStatus) bool { return k.Pid != 0 })
+	})
+	saved := lastNumber(t, j.logs("worker-0"), `saved step (\d+) together`)
+	if n := j.newestComplete(); n != saved {
+		t.Errorf("the newest complete checkpoint is of step %d, and step %d was saved", n, saved)
+	}
+	if n := preempted(t, c, j.id); n != 0 || len(s.Incidents) == 0 {
+		t.Errorf("the scheduler had to take %d containers itself: %v", n, s.Incidents)
+	}
+	if _, errs, code := w.call(t.Context(), "", "kill", other.id); code != 0 {
+		t.Fatalf("kill ended with %d: %s", code, errs)
+	}
+	s = j.until(long, "all to run again", running)
+	at := s.Step
+	s = j.until(long, "steps to be made again", func(s *proto.JobStatus) bool { return s.Step > at })
+	for _, k := range s.Tasks {
+		if world, from := j.began(s, k.Task); world != 4 || int64(from) != saved || k.Failures != 0 {
+			t.Errorf("%s is one of %d, began at step %d, and has %d failures; want 4, step %d, and none", k.Task, world, from, k.Failures, saved)
+		}
+	}
+	if _, errs, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
+		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+}
+
+// beginning is what a rank of examples/pytorch-ddp prints first.
+var beginning = regexp.MustCompile(`\brank \d+ of (\d+) begins at step (\d+)`)
+
 // TestLongElasticRanksLoseANode: ranks go on without one whose node is lost before its lease
-// has expired, also where torchrun is told the number of its nodes by the environment.
+// has expired, also where torchrun is told the number of its nodes by the environment, and
+// with either rendezvous.
 func TestLongElasticRanksLoseANode(t *testing.T) {
 	daemons.enter(t)
+	for name, rendezvous := range map[string][]string{
+		"static": nil,
+		"c10d":   {"--rdzv-backend=c10d", "--rdzv-endpoint={master_addr}:{master_port}"},
+	} {
+		t.Run(name, func(t *testing.T) { loseANodeOfElasticRanks(t, rendezvous...) })
+	}
+}
+
+// loseANodeOfElasticRanks loses a node of three ranks under torchrun, with these options.
+func loseANodeOfElasticRanks(t *testing.T, torchrun ...string) {
 	c := testcluster.ForTest(t, testcluster.Options{})
 	w := where{c}
 	python, err := pyenv.NewestTorch(t.Context())
 	must(t, err)
 	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
 	must(t, err)
-	j := w.start(t, "", "--framework", "pytorch", "--worker", "2..3", "--worker-spread", "--worker-memory", "1g",
-		"--checkpoint", "./train_logs="+c.HDFS()+"/tests/"+t.Name(), "--files", script, "--", filepath.Join(filepath.Dir(python), "torchrun"), "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")
+	args := append([]string{"--framework", "pytorch", "--worker", "2..3", "--worker-spread", "--worker-memory", "1g",
+		"--checkpoint", "./train_logs=" + c.HDFS() + "/tests/" + t.Name(), "--files", script, "--", filepath.Join(filepath.Dir(python), "torchrun")}, torchrun...)
+	j := w.start(t, "", append(args, "train.py", "--steps", "1000000", "--save_steps", "10", "--step_secs", "0.2")...)
 	j.store = c.HDFS() + "/tests/" + t.Name()
 	defer j.explain()
 	before := j.untilCheckpoint(long, 10)
@@ -188,10 +259,8 @@ func TestLongElasticRanksLoseANode(t *testing.T) {
 	})
 	at := s.Step
 	s = j.until(long, "steps to be made without it", func(s *proto.JobStatus) bool { return s.Step > at && s.State == proto.JobState_JOB_STATE_RUNNING })
-	for _, i := range s.Incidents {
-		t.Logf("%s: %s, the others go on after %d ms, and make steps after %d ms", i.Task, i.Cause, i.RecoveredAfterMs, i.ProgressAfterMs)
-	}
-	t.Logf("steps are made without %s %s after its node was lost", gone.Task, time.Since(begin).Round(100*time.Millisecond))
+	measured(t, "from the loss of a node until two make steps (torchrun)", begin)
+	j.withoutItsLease(s, gone.Task)
 	for _, k := range s.Tasks {
 		if k.Task == gone.Task {
 			continue
@@ -268,8 +337,8 @@ func TestLongElasticParameterServers(t *testing.T) {
 	}
 	s := j.until(long, "two workers to be lost", func(s *proto.JobStatus) bool { return len(lost(s)) == 2 })
 	taken, notice, at := lost(s), noticeOf(t, s), s.Step
-	s = j.until(long, "steps to be made by the others", func(s *proto.JobStatus) bool { return s.Step > at })
-	t.Logf("%v were taken; step %d is made %s after the notice", taken, s.Step, time.Since(notice).Round(100*time.Millisecond))
+	j.until(long, "steps to be made by the others", func(s *proto.JobStatus) bool { return s.Step > at })
+	measured(t, "from the scheduler's notice until the workers that it left make steps (parameter servers)", notice)
 	j.goesOn()
 	j.undisturbed(before, taken...)
 
@@ -278,7 +347,7 @@ func TestLongElasticParameterServers(t *testing.T) {
 	}
 	begin := time.Now()
 	j.until(tfLimit, "all to run again", running)
-	t.Logf("all run again %s after the other job's end", time.Since(begin).Round(100*time.Millisecond))
+	measured(t, "from the other job's end until four workers run (parameter servers)", begin)
 	j.undisturbed(before, taken...)
 	j.goesOn()
 

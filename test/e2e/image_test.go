@@ -12,9 +12,9 @@ import (
 
 const theImage = "registry.example:5000/me/trainer:1"
 
-// TestAnImageThatNobodyKnows: NodeManagers with DefaultContainerExecutor run containers
+// TestLongAnImageThatNobodyKnows: NodeManagers with DefaultContainerExecutor run containers
 // on the host although an image was asked for. The job does not.
-func TestAnImageThatNobodyKnows(t *testing.T) {
+func TestLongAnImageThatNobodyKnows(t *testing.T) {
 	plain.enter(t)
 	w := where{hadoop(t)}
 	for _, flag := range []string{"--image", "--worker-image"} {

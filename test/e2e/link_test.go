@@ -14,10 +14,10 @@ import (
 	"holdfast/test/asuser"
 )
 
-// TestTheLinkAfterTheEnd: when its application master is gone, a job's link at the
+// TestLongTheLinkAfterTheEnd: when its application master is gone, a job's link at the
 // ResourceManager leads to a page that answers: YARN's own, which has the reason, or the one
 // that was given for ended jobs, as that of yarn-submit ui.
-func TestTheLinkAfterTheEnd(t *testing.T) {
+func TestLongTheLinkAfterTheEnd(t *testing.T) {
 	plain.enter(t)
 	c := hadoop(t)
 	w := where{c}

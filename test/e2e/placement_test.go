@@ -92,9 +92,9 @@ func allOn(nodes []string, some ...string) bool {
 	return len(nodes) > 0
 }
 
-// TestNodeLabels: containers, the application master's included, are in the partition that
+// TestLongNodeLabels: containers, the application master's included, are in the partition that
 // the job and its roles name, and stay there after a loss.
-func TestNodeLabels(t *testing.T) {
+func TestLongNodeLabels(t *testing.T) {
 	daemons.enter(t)
 	c := partitioned(t)
 	w := where{c}
@@ -122,9 +122,9 @@ func TestNodeLabels(t *testing.T) {
 	j.kill()
 }
 
-// TestNodeLabelsAreChecked: what the queue may not use is refused at submission; a full
+// TestLongNodeLabelsAreChecked: what the queue may not use is refused at submission; a full
 // partition is named while the job waits.
-func TestNodeLabelsAreChecked(t *testing.T) {
+func TestLongNodeLabelsAreChecked(t *testing.T) {
 	daemons.enter(t)
 	c := partitioned(t)
 	w := where{c}
@@ -234,9 +234,9 @@ func TestHowAJobIsFound(t *testing.T) {
 	}
 }
 
-// TestSpread: the tasks of a role are on different nodes, after a loss too, and none is on a
+// TestLongSpread: the tasks of a role are on different nodes, after a loss too, and none is on a
 // node that the user has ruled out. What cannot be is refused, or said.
-func TestSpread(t *testing.T) {
+func TestLongSpread(t *testing.T) {
 	daemons.enter(t)
 	w := where{partitioned(t)}
 	j := w.sleepers(t, "--node-label", exclusiveLabel, "--worker", "2", "--worker-memory", "256m", "--worker-spread", "--role", "reader=3", "--reader-memory", "256m", "--avoid-node", spotNode)

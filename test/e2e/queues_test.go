@@ -72,7 +72,7 @@ func TestLongQueueMappings(t *testing.T) {
 		page, err := io.ReadAll(resp.Body)
 		must(t, err)
 		must(t, resp.Body.Close())
-		if !strings.Contains(string(page), "<dt>Queue<dd>"+s.Queue) {
+		if !strings.Contains(string(page), "It is in the queue "+s.Queue+".") {
 			t.Errorf("%v: the page does not tell the queue: %s", args, page)
 		}
 		j.kill()

@@ -93,10 +93,10 @@ func TestTheMasterIsAsLargeAsAsked(t *testing.T) {
 	w.refused(t, "--worker 1 --am-memory 64m", "write 128m or more")
 }
 
-// TestOtherResources: tasks get as much of resource types of the cluster's own as was asked
+// TestLongOtherResources: tasks get as much of resource types of the cluster's own as was asked
 // for, in its units, and no node more tasks than it has resources for; who waits is told for
 // which. Types that the cluster does not have, and amounts that no node has, are refused.
-func TestOtherResources(t *testing.T) {
+func TestLongOtherResources(t *testing.T) {
 	daemons.enter(t)
 	w := counted(t)
 	j := w.sleepers(t, "--worker", "5", "--worker-memory", "256m", "--worker-resource", fpga+"=1", "--worker-resource", disk+"=1500M")

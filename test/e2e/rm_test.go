@@ -153,9 +153,9 @@ func on(s *proto.JobStatus, node string) []string {
 	return names
 }
 
-// TestTheClusterChangesUnderAJob has one job live through what may happen to
+// TestLongTheClusterChangesUnderAJob has one job live through what may happen to
 // the ResourceManagers and to the nodes.
-func TestTheClusterChangesUnderAJob(t *testing.T) {
+func TestLongTheClusterChangesUnderAJob(t *testing.T) {
 	daemons.enter(t)
 	c := pair(t)
 	w := where{c}

@@ -9,10 +9,10 @@ import (
 	"holdfast/test/testcluster/kdc"
 )
 
-// TestEncryptionZone trains in an encryption zone of a cluster with Kerberos.
+// TestLongEncryptionZone trains in an encryption zone of a cluster with Kerberos.
 // Containers have no tickets: they get the keys of their files by a token, which the
 // ResourceManager renews.
-func TestEncryptionZone(t *testing.T) {
+func TestLongEncryptionZone(t *testing.T) {
 	guarded.enter(t)
 	c := secure(t, testcluster.Security{RPC: "integrity"}, testcluster.Options{KMS: &testcluster.KMS{Keys: []string{"key1"}}})
 	must(t, c.MakeZone(t.Context(), "/zone", "key1", kdc.Alice))

@@ -103,6 +103,84 @@ func TestSeveralRanksATask(t *testing.T) {
 	})
 }
 
+// failingRanks starts three ranks of PyTorch that fail as kind says.
+func failingRanks(t *testing.T, kind string, launcher ...string) *job {
+	t.Helper()
+	python, err := pyenv.Torch(t.Context())
+	must(t, err)
+	args := append([]string{"--framework", "pytorch", "--worker", "3", "--files", "testdata/ranks/fails.py", "--", python}, launcher...)
+	return where{}.start(t, "", append(args, "fails.py", kind)...)
+}
+
+// TestTheRankThatFailsIsNamed: where one rank fails, and the others complain of it and end
+// before it does, the failure is charged to that one, with its exception, and the event log
+// names it as the reason why all start again. So it is where torch.distributed.elastic
+// records the exception, for ranks and for torchrun.
+func TestTheRankThatFailsIsNamed(t *testing.T) {
+	training.enter(t)
+	for name, c := range map[string]struct {
+		kind     string
+		launcher []string
+	}{
+		"what it prints":      {"one", nil},
+		"what it records":     {"recorded", nil},
+		"what torchrun tells": {"launched", []string{"-m", "torch.distributed.run", "--tee", "1", "--redirects", "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := failingRanks(t, c.kind, c.launcher...)
+			s := j.end(tfLimit, proto.JobState_JOB_STATE_SUCCEEDED)
+			for _, k := range s.Tasks {
+				if want := int32(strings.Count(k.Task, "2")); k.Failures != want || k.Attempt != 1 {
+					t.Errorf("%s is charged with %d failures, want %d, and ended as attempt %d", k.Task, k.Failures, want, k.Attempt)
+				}
+			}
+			const why = "ValueError: bad batch in step 20"
+			if log := eventLog(s); !strings.Contains(log, "generation 1: all tasks start again because of worker-2: its process failed ("+why) {
+				t.Errorf("the event log does not name worker-2:\n%s", log)
+			}
+			named := 0
+			for _, i := range s.Incidents {
+				if strings.HasPrefix(i.Evidence, why) {
+					named++
+				}
+				if strings.HasPrefix(i.Evidence, why) != (i.Task == "worker-2") {
+					t.Errorf("the incident of %s: %s", i.Task, i.Evidence)
+				}
+			}
+			if named != 1 || s.Generation != 1 {
+				t.Errorf("%d incidents name the error, in %d generations: %v", named, s.Generation, s.Incidents)
+			}
+			if t.Failed() {
+				t.Log(j.allLogs())
+			}
+		})
+	}
+}
+
+// TestOneErrorOfAllRanks: where each rank fails by the same error before its first step, each
+// generation is one failure, and the second, which does not wait, is the last.
+func TestOneErrorOfAllRanks(t *testing.T) {
+	training.enter(t)
+	j := failingRanks(t, "all")
+	s := j.end(tfLimit, proto.JobState_JOB_STATE_FAILED)
+	failures := int32(0)
+	for _, k := range s.Tasks {
+		failures += k.Failures
+		if k.Attempt != 1 {
+			t.Errorf("%s ended as attempt %d", k.Task, k.Attempt)
+		}
+	}
+	if failures != 2 || len(s.Generations) != 2 {
+		t.Errorf("%d failures in the generations %v: %v", failures, s.Generations, s.Tasks)
+	}
+	if !strings.Contains(s.Why, "failed twice, each time soon and in the same way, and has never made a step: KeyError: 'lr'") {
+		t.Errorf("it failed because %q", s.Why)
+	}
+	if log := eventLog(s); strings.Contains(log, "waits for") {
+		t.Errorf("the second generation has waited:\n%s", log)
+	}
+}
+
 // TestLongTorchrunRestartsItsProcesses: where one of them is killed, torchrun starts those
 // of all nodes again, in the attempts that run, each time anew.
 func TestLongTorchrunRestartsItsProcesses(t *testing.T) {

@@ -25,7 +25,7 @@ var retired = []struct{ pattern, term string }{
 	{`\b(hub|board|story|stories)\b`, "agent server, status store, event log"},
 	{`kindback|\bsent home\b|\battend\b`, "recovered, released, serve"},
 	{`\bkeepers?\b`, "store preparer, watchdog"},
-	{`\bdeeds?\b|\bslots?\b`, "entry, backup entry"}, // an actor is Ray's
+	{`\bdeeds?\b|\bslots?(?:[^=\w]|$)`, "entry, backup entry"}, // an actor is Ray's, and slots=N stands in a hostfile
 	{`\bgathering\b|\bcrowd|\bdress|\bhappenings?\b`, "gang start, or what is really meant"},
 	{`\bat rest\b|\bdoubts?\b|\bcircumstances\b|\bunbroken\b`, "idle, or what is really meant"},
 	{`\btells whether\b`, "report whether"},

@@ -3,7 +3,7 @@ package main
 // usual is what is run with each version of Hadoop: parameter servers and ranks with
 // checkpoints, losses of each kind of process, Kerberos, and the driver.
 var usual = []tests{
-	{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow", "TestTheWorkingDirectoryIsTheCheckpointDirectory"}},
+	{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestLongTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow", "TestTheWorkingDirectoryIsTheCheckpointDirectory"}},
 	{"am/yarn", []string{".*"}},
 }
 
@@ -47,8 +47,12 @@ var allSlices = []slice{
 		{"test/e2e", []string{"TestLongTensorFlowAtProtections"}},
 	}},
 	{name: "yarn", tests: []tests{
-		{"test/e2e", []string{"TestLongASlowRankIsMoved", "TestLongElasticParameterServers", "TestLongElasticRanksWaitBelowTheMinimum", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave", "TestLongPackedAndApartByTheFairScheduler", "TestLongQueueMappings", "TestLongLimitsOfOtherResources"}},
+		{"test/e2e", []string{"TestLongASlowRankIsMoved", "TestLongElasticParameterServers", "TestLongElasticRanksWaitBelowTheMinimum", "TestLongFairScheduler", "TestLongNodesFallSickAndLeave", "TestLongPackedAndApartByTheFairScheduler", "TestLongQueueMappings", "TestLongLimitsOfOtherResources", "TestLongRanksSaveTogether"}},
 		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
+	}},
+	{name: "elastic", tests: []tests{
+		{"test/e2e", []string{"TestLongElasticRanksLoseTheMaster", "TestLongElasticRanksLoseANodeWhileFewWork"}},
+		{"am/core", []string{"TestLongSimulation"}},
 	}},
 	{name: "rules-bytes", tests: []tests{
 		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
@@ -75,15 +79,24 @@ var allSlices = []slice{
 	{name: "hdfs", tests: []tests{
 		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},
 		{"internal/hadoop/hdfs/write", []string{"TestLongADataNodeIsLost"}},
+		{"hdfsckpt", []string{"TestLongRollbackIsBrokenOffAnywhere", "TestLongRollbackIsBrokenOffOnHDFS"}},
 		{"internal/hadoop/hdfs/topologytest", []string{"TestLongDataNodesByName"}},
 	}},
 	{name: "scale", tests: []tests{
 		{"test/scale", []string{"TestLongManyTasks"}},
 	}},
+	{name: "libraries", tests: []tests{
+		{"hdfsckpt", []string{"TestLongRealOrbax", "TestLongRealKeras"}},
+		{"runtime", []string{"TestLongRayFindsItsCluster", "TestLongXGBoostInitializesByItself", "TestLongMXNetFindsItsServers"}},
+	}},
+	{name: "jobs", tests: []tests{
+		{"test/e2e", []string{"TestLongTheClusterChangesUnderAJob", "TestLongElasticRanks", "TestLongTheLinkAfterTheEnd", "TestLongASpareWithAWarmInterpreter", "TestLongASpareWithAWarmTorch", "TestLongEncryptionZone"}},
+		{"test/browser", []string{"TestLongAJobOnYARNAndAfterItsEnd"}},
+	}},
 	{name: "rules-cluster", tests: []tests{
 		{"test/mutation", []string{"TestLongEachRuleOfTheClusterHasATestThatFailsWithoutIt"}},
 	}},
 	{name: "clusters", tests: []tests{
-		{"test/e2e", []string{"TestLongAJobInAnImage", "TestLongARuntimeThatIsNotAllowed", "TestLongPackedAndApart", "TestLongTheNodesProxy"}},
+		{"test/e2e", []string{"TestLongAJobInAnImage", "TestLongARuntimeThatIsNotAllowed", "TestLongPackedAndApart", "TestLongTheNodesProxy", "TestLongAnImageThatNobodyKnows", "TestLongNodeLabels", "TestLongNodeLabelsAreChecked", "TestLongSpread", "TestLongOtherResources", "TestLongVirtualMemoryIsLimited"}},
 	}},
 }

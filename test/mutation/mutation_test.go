@@ -20,6 +20,13 @@ type mutation struct {
 }
 
 var mutations = []mutation{
+	{"a job that is given up waits for nobody", "job.go",
+		`		j.decide()
+	}
+`, `		j.decide()
+		return j.actions
+	}
+`},
 	{"whose end is heard first is blamed", "blame.go",
 		`k > first.loss.fault.Kind || k == first.loss.fault.Kind &&`, `false &&`},
 	{"what fails after it was told to stop is forgotten", "blame.go",
@@ -50,6 +57,24 @@ var mutations = []mutation{
 	{"what another master did not get from the cluster stays where it is", "journal.go",
 		`	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")
 `, ``},
+	{"a task leaves its container although YARN has found that again", "containers.go",
+		`	j.endOrphan(t)
+	if t.loc.leave.whateverNode() {`, `	if t.loc.leave.whateverNode() {`},
+	{"the event log does not say why all start again", "blame.go",
+		`	if j.unexplained != nil && !j.ending() {`, `	if false {`},
+	{"the event log does not say that no steps are told of", "stall.go",
+		`		return j.quietDue()`, `		return next.time`},
+	{"a job that tells of no steps is restarted for that", "stall.go",
+		`	if j.unpaced() {
+		j.tellQuiet()
+		return
+	}
+`, `	if j.unpaced() {
+		j.tellQuiet()
+		j.escalate(j.tasks[len(j.tasks)-1], 0)
+		return
+	}
+`},
 	{"an ask that is given up is not taken back", "spare.go",
 		`		j.emit(Withdraw{s.request})
 `, ``},
@@ -59,8 +84,8 @@ var mutations = []mutation{
 		`	if (c.memory() || c == CausePreempted) && !j.ending() {
 		j.charge(t)`},
 	{"an attempt starts before the journal has it", "action.go",
-		`	case Start, ReleaseAgent, RequestAnswered:`,
-		`	case ReleaseAgent, RequestAnswered:`},
+		`	case Start, ReleaseAgent, ChangePort, RequestAnswered:`,
+		`	case ReleaseAgent, ChangePort, RequestAnswered:`},
 	{"a generation is given twice", "loss.go",
 		`		j.generation++
 `, ``},
@@ -114,6 +139,16 @@ var mutations = []mutation{
 	{"a group goes on while a lost member can complete a save", "group.go",
 		`			list = append(list, t.expiringContainers()...)
 `, ``},
+	{"what is left behind knows where those are met that go on", "group.go",
+		`	if j.leavesBehind() {
+		j.changePorts()`, `	if false {
+		j.changePorts()`},
+	{"ranks start on what others have left half written, and may still write", "start.go",
+		`		if t.dirty {
+			dirty = true
+			continue
+		}
+`, ``},
 	{"another application master does not know who is in the group", "journal.go",
 		`t.parked, t.surplus = r.Parked, r.Surplus`, `t.parked, t.surplus = false, r.Surplus`},
 	{"another application master does not know which tasks nobody wants", "journal.go",
@@ -160,8 +195,7 @@ func TestLongTheSimulatorFindsMutations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// With as many seeds as ever.
-			text, err := exec.Command("go", "test", "-overlay", overlay, "-run", "^TestSimulation$", core).CombinedOutput()
+			text, err := exec.Command("go", "test", "-overlay", overlay, "-run", "^TestLongSimulation$", core).CombinedOutput()
 			out := string(text)
 			if err == nil {
 				t.Fatal("the simulator has not found it")

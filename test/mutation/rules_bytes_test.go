@@ -294,12 +294,12 @@ var byteRules = []rule{
 		promise: "a file that is too large for what it is called is said to be, and not read in part",
 		file:    "hdfsckpt/store/files.go",
 		old: `	if r.Size() > ReadLimit {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes, and files that say something of others are read up to %d: %w", r.Size(), ReadLimit, syscall.EFBIG)}
+		return nil, &fs.PathError{Op: "read", Path: name, Err: limit.Exceeded("it has %d bytes, and files that say something of others are read up to %d", r.Size(), ReadLimit)}
 	}
 	b := make([]byte, r.Size())
 `,
 		new: `	if r.Size() < 0 {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w", syscall.EFBIG)}
+		return nil, &fs.PathError{Op: "read", Path: name, Err: limit.Exceeded("")}
 	}
 	b := make([]byte, min(r.Size(), ReadLimit))
 `,
@@ -307,10 +307,17 @@ var byteRules = []rule{
 	},
 	{
 		promise: "all that is looked into at once takes no more memory than one budget",
-		file:    "hdfsckpt/format/look/look.go",
-		old:     `n := min(max(size, 1), budget/cost) * cost`,
-		new:     `n := min(max(size, 1), 1)`,
-		pkg:     "hdfsckpt/format/look", test: "TestLooksHaveOneBudget",
+		file:    "hdfsckpt/limit/limit.go",
+		old:     `bytes = max(bytes, 1)`,
+		new:     `bytes = min(bytes, 1)`,
+		pkg:     "hdfsckpt/limit", test: "TestTakesHaveOneBudget",
+	},
+	{
+		promise: "what takes more memory than the budget of all is not let in",
+		file:    "hdfsckpt/limit/limit.go",
+		old:     `	if bytes > budget {`,
+		new:     `	if bytes = min(bytes, budget); false {`,
+		pkg:     "hdfsckpt/limit", test: "TestTakesHaveOneBudget",
 	},
 	{
 		promise: "a small pickle cannot claim much memory",
@@ -320,18 +327,86 @@ var byteRules = []rule{
 		pkg:     "hdfsckpt/torchfile", test: "TestAPickleCannotClaimMemory",
 	},
 	{
-		promise: "a small .metadata cannot claim much memory",
+		promise: "a small .metadata cannot claim much memory by a long name",
 		file:    "hdfsckpt/torchfile/dcp.go",
-		old:     `if len(name) > maxName { // which each chunk would have a copy of`,
-		new:     `if len(name) > 1<<30 {`,
+		old:     `len(name) > maxName {`,
+		new:     `len(name) > 1<<30 {`,
+		pkg:     "hdfsckpt/torchfile", test: "TestMetadataCannotClaimMemory",
+	},
+	{
+		promise: "a small .metadata cannot claim much memory by many values",
+		file:    "hdfsckpt/torchfile/pickle.go",
+		old:     `return u.account.Spend(valueSize)`,
+		new:     `return nil`,
 		pkg:     "hdfsckpt/torchfile", test: "TestMetadataCannotClaimMemory",
 	},
 	{
 		promise: "a small index of TensorFlow's cannot claim much memory by names that share their beginnings",
 		file:    "hdfsckpt/tfbundle/index.go",
-		old:     `names > maxNames+maxNamesInEach*size {`,
-		new:     `names > 1<<40 {`,
+		old:     `if err := account.Spend(memoryOf(key, value)); err != nil {`,
+		new:     `if err := account.Spend(0); err != nil {`,
 		pkg:     "hdfsckpt/tfbundle", test: "TestAnIndexCannotClaimMemory",
+	},
+	{
+		promise: "what exceeds a bound is not taken for damage, whatever a format makes of it",
+		file:    "hdfsckpt/format/walk.go",
+		old:     `if exceeded := note.Exceeded(); exceeded != nil &&`,
+		new:     `if exceeded := note.Exceeded(); false &&`,
+		pkg:     "hdfsckpt", test: "TestWhatExceedsABoundIsNotJudged",
+	},
+	{
+		promise: "a file is looked into when the process has the memory for it",
+		file:    "hdfsckpt/format/look/look.go",
+		old:     `release, taken := limit.Take(ctx, bytes)`,
+		new:     `release, taken := limit.Take(ctx, min(bytes, 1))`,
+		pkg:     "hdfsckpt/format/look", test: "TestFilesWaitForMemory",
+	},
+	{
+		promise: "what exceeds a bound is not marked as damaged",
+		file:    "hdfsckpt/format/look/look.go",
+		old: `	if limit.IsExceeded(err) {
+		return err
+	}
+	return damagedError{err}
+`,
+		new: `	return damagedError{err}
+`,
+		pkg: "hdfsckpt/format/look", test: "TestExceededIsNotDamaged",
+	},
+	{
+		promise: "an archive cannot claim memory for a directory that it does not have",
+		file:    "hdfsckpt/zipdir/zipdir.go",
+		old:     `case members > length/leastEntry && members != 1<<16-1:`,
+		new:     `case false:`,
+		pkg:     "hdfsckpt/zipdir", test: "TestAnArchiveCannotClaimMemory",
+	},
+	{
+		promise: "a directory of an archive is not read on behind its end",
+		file:    "hdfsckpt/zipdir/zipdir.go",
+		old:     `if b.left -= int64(len(p)); b.left < 0 {`,
+		new:     `if b.left -= int64(len(p)); false {`,
+		pkg:     "hdfsckpt/zipdir", test: "TestAnArchiveCannotClaimMemory",
+	},
+	{
+		promise: "where there is no room for the directory by which files are removed, none is removed",
+		file:    "hdfsckpt/mount/dir.go",
+		old:     `return fmt.Errorf("a file is moved into %s of the checkpoint directory`,
+		new:     `return f.store.Remove(ctx, p); return fmt.Errorf("a file is moved into %s of the checkpoint directory`,
+		pkg:     "hdfsckpt/mount", test: "TestNoRoomToRemove",
+	},
+	{
+		promise: "who writes has what idle readers keep dropped when memory is short",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old:     `if f.c.o.Memory.Relieve(); f.c.o.Memory.Short() {`,
+		new:     `if f.c.o.Memory.Short() {`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestWritersHaveIdleReadersGiveWay",
+	},
+	{
+		promise: "all stores that a process opens share the memory for open files",
+		file:    "hdfsckpt/store/open.go",
+		old:     `Shared: hdfs.NewShared(), `,
+		new:     ``,
+		pkg:     "hdfsckpt/store", test: "TestStoresShareMemory",
 	},
 	{
 		promise: "a small index of TensorFlow's cannot claim much memory by a block that it names often",
@@ -427,9 +502,19 @@ var byteRules = []rule{
 	{
 		promise: "dfs.client.block.write.replace-datanode-on-failure.best-effort is heeded",
 		file:    "internal/hadoop/hdfs/settings.go",
-		old: `	r.Strict = !c.Bool(prefix+"best-effort", true)
+		old: `	r.Strict = !c.Bool(prefix+"best-effort", r.Least == 0)
 `,
-		new: ``,
+		new: `	_ = r.Least
+`,
+		pkg: "internal/hadoop/hdfs", test: "TestWriteOptions",
+	},
+	{
+		promise: "dfs.client.block.write.replace-datanode-on-failure.min-replication is heeded",
+		file:    "internal/hadoop/hdfs/settings.go",
+		old: `	r.Least = int(max(0, min(least, 1<<15-1)))
+`,
+		new: `	_ = least
+`,
 		pkg: "internal/hadoop/hdfs", test: "TestWriteOptions",
 	},
 	{
@@ -493,7 +578,7 @@ var byteRules = []rule{
 		file:    "hdfsckpt/formats/orbax_contents.go",
 		old:     `return look.Lacking(need, have), nil`,
 		new:     `return "", nil`,
-		pkg:     "hdfsckpt", test: "TestRealOrbax",
+		pkg:     "hdfsckpt", test: "TestLongRealOrbax",
 	},
 	{
 		promise: "an index of OCDBT cannot claim any amount of memory",
@@ -508,5 +593,22 @@ var byteRules = []rule{
 		old:     `	if w.seen[at] {`,
 		new:     `	if false {`,
 		pkg:     "hdfsckpt/ocdbt", test: "TestCraftedStores",
+	},
+
+	{
+		promise: "a key server that is away is not waited for where there is another one",
+		file:    "internal/hadoop/kms/provider.go",
+		old: `		list = append(list, u.String())
+`,
+		new: `		list = []string{u.String()}
+`,
+		pkg: "internal/hadoop/kms", test: "TestProviders",
+	},
+	{
+		promise: "which file a checksum is of is said with it",
+		file:    "container/master/commits.go",
+		old:     `Inode: m.ID.Inode, ModifiedUnixNs: m.ID.Modified, WritingMs`,
+		new:     `WritingMs`,
+		pkg:     "container", test: "TestCheckpointsAreMounted",
 	},
 }

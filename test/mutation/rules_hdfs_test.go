@@ -176,9 +176,32 @@ var hdfsRules = []rule{
 	{
 		promise: "a write fails where a lost DataNode has to be replaced and cannot be, if that is configured",
 		file:    "internal/hadoop/hdfs/write/replace.go",
-		old:     `return f.c.o.Replace.Strict && f.demanded()`,
+		old:     `return r.Strict && f.demanded()`,
 		new:     `return false && f.demanded()`,
 		pkg:     "internal/hadoop/hdfs/write", test: "TestReplacingAsConfigured", limit: 5 * time.Minute,
+	},
+	{
+		promise: "a write goes on without a lost DataNode where as many are left as are configured to be enough",
+		file:    "internal/hadoop/hdfs/write/replace.go",
+		old:     `(r.Least <= 0 || len(f.s.nodes) < r.Least)`,
+		new:     `true`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestWhenADataNodeIsReplaced",
+	},
+	{
+		promise: "a lost DataNode is not replaced where that is configured",
+		file:    "internal/hadoop/hdfs/write/replace.go",
+		old: `	case ReplaceNever:
+		return false
+`,
+		new: ``,
+		pkg: "internal/hadoop/hdfs/write", test: "TestWhenADataNodeIsReplaced",
+	},
+	{
+		promise: "a lost DataNode of a file that has readers already is replaced",
+		file:    "internal/hadoop/hdfs/write/replace.go",
+		old:     `f.flushed.Load() && len(f.s.nodes) < r`,
+		new:     `false`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestWhenADataNodeIsReplaced",
 	},
 	{
 		promise: "who is let in by an entry of an access control list only is let in",
@@ -200,5 +223,33 @@ var hdfsRules = []rule{
 		old:     `r.Header.Set(tokenHeader, t.URLString())`,
 		new:     `_ = t`,
 		pkg:     "internal/hadoop/kms", test: "TestKerberos",
+	},
+	{
+		promise: "a DataNode that says itself that it is slow is left out of the block that is being written",
+		file:    "internal/hadoop/hdfs/write/pipeline.go",
+		old:     `slow[i] >= slowAcks && nodes > 2 {`,
+		new:     `slow[i] < 0 {`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestAPipelineGoesOnWithoutASlowDataNode", limit: 5 * time.Minute,
+	},
+	{
+		promise: "a writer whose file another one has taken over is told that",
+		file:    "internal/hadoop/hdfs/write/complete.go",
+		old:     `if ours, askErr := f.holdsLease(ctx); askErr != nil || ours {`,
+		new:     `if ours, askErr := f.holdsLease(ctx); askErr != nil || ours || true {`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestAnotherHasTakenTheFile", limit: 5 * time.Minute,
+	},
+	{
+		promise: "directories of old jobs are removed from HDFS",
+		file:    "client/submit/submit.go",
+		old:     `return store.RemoveAll(ctx, home, jobs.Directory(old))`,
+		new:     `return nil`,
+		pkg:     "test/e2e", test: "TestOldJobsGoFromHDFS", limit: 5 * time.Minute,
+	},
+	{
+		promise: "which file a commit is of is known on HDFS",
+		file:    "hdfsckpt/mount/publish.go",
+		old:     `f.committed(Commit{Name: name, ID: id, Size`,
+		new:     `f.committed(Commit{Name: name, Size`,
+		pkg:     "hdfsckpt/mount", test: "TestHDFS/any_order", limit: 5 * time.Minute,
 	},
 }

@@ -21,6 +21,13 @@ var recoveryRules = []rule{
 		pkg:     "runtime", test: "TestPython",
 	},
 	{
+		promise: "the signal by which the agent ends a launcher is not told as the reason of a failure",
+		file:    "am/core/exit.go",
+		old:     `&& e.Detail != "" && !e.Stopped:`,
+		new:     `&& e.Detail != "":`,
+		pkg:     "am/core", test: "TestTheSignalThatStopsIsNoReason",
+	},
+	{
 		promise: "ranks that cannot save together any longer are not waited for",
 		file:    "am/core/loss.go",
 		old:     `t.role.SavesTogether && j.limits.Abandon`,
@@ -40,6 +47,104 @@ var recoveryRules = []rule{
 		old:     `	if len(j.fenced()) > 0 || j.any(`,
 		new:     `	if false && j.any(`,
 		pkg:     "am/core", test: "TestNobodyStartsBeforeWhatIsLeftBehindIsFenced",
+	},
+	{
+		promise: "what is left behind of a group meets none of those that go on",
+		file:    "am/core/group.go",
+		old: `	if j.leavesBehind() {
+		j.changePorts()`,
+		new: `	if false {
+		j.changePorts()`,
+		pkg: "am/core", test: "TestAGroupIsMetElsewhereWhereOneIsLeftBehind",
+	},
+	{
+		promise: "a rank does not start before it listens where its peers look for it",
+		file:    "am/core/start.go",
+		old:     ` || t.awaitsPort() ||`,
+		new:     ` ||`,
+		pkg:     "am/core", test: "TestAGroupIsMetElsewhereWhereOneIsLeftBehind",
+	},
+	{
+		promise: "ranks that are to be met elsewhere listen there",
+		file:    "container/task.go",
+		old:     `p, err := peers.HoldPort(number, cfg.Conf)`,
+		new:     `p, err := t.port, error(nil)`,
+		pkg:     "container", test: "TestWhatIsLeftBehindMeetsNobody",
+	},
+	{
+		promise: "where ranks were met before, nobody listens",
+		file:    "container/task.go",
+		old: `		t.former = append(t.former, former)
+`,
+		new: `		former.Close()
+`,
+		pkg: "container", test: "TestWhatIsLeftBehindMeetsNobody",
+	},
+	{
+		promise: "a rank that has left nothing half written waits, too, until what others have left is put right",
+		file:    "am/core/group.go",
+		old:     `return t.together() && t.dirty }) {`,
+		new:     `return t.elastic() && t.dirty }) {`,
+		pkg:     "am/core", test: "TestNobodyBeginsBeforeTheStoreIsPutRight",
+	},
+	{
+		promise: "a group does not grow after a loss where the checkpoint needs as many as before",
+		file:    "am/core/group.go",
+		old:     `left[r] = min(left[r], members[r])`,
+		new:     `left[r] = max(left[r], members[r])`,
+		pkg:     "am/core", test: "TestAGroupDoesNotGrowWhereTheCheckpointForbidsIt",
+	},
+	{
+		promise: "who a checkpoint needs does not leave, though fewer are wanted",
+		file:    "am/core/job.go",
+		old: `		j.keepSurplus()
+`,
+		new: ``,
+		pkg: "am/core", test: "TestWhoACheckpointNeedsStays",
+	},
+	{
+		promise: "since when the others work without a task, another application master knows, too",
+		file:    "am/core/journal.go",
+		old: `	t.absence = absence{fromMilli(r.ParkedSince), r.ParkedBy}
+`,
+		new: ``,
+		pkg: "am/core", test: "TestAnotherMasterKnowsWhoIsInTheGroup",
+	},
+	{
+		promise: "the first rank stays where the scheduler takes the last one's container, too",
+		file:    "am/core/group.go",
+		old:     `if first && last == nil`,
+		new:     `if first && false && last == nil`,
+		pkg:     "am/core", test: "TestTheFirstRankStays",
+	},
+	{
+		promise: "a scheduler that says of no resources that they would do gets what it names",
+		file:    "am/yarn/updates.go",
+		old:     `p.Resources.MemoryMB == 0`,
+		new:     `false`,
+		pkg:     "am/yarn", test: "TestDriverTellsWhatIsAnnounced",
+	},
+	{
+		promise: "with spares, a group does not wait for who has none",
+		file:    "am/limits.go",
+		old: `		l.LossWait = -1
+`,
+		new: ``,
+		pkg: "am", test: "TestHowLongAnElasticJobWaits",
+	},
+	{
+		promise: "a group waits for who gets a spare",
+		file:    "am/core/start.go",
+		old:     `j.holdsUpGang(t) && t.state == preparing && !t.unreachable()`,
+		new:     `false`,
+		pkg:     "am/core", test: "TestWhoGetsASpareIsWaitedFor",
+	},
+	{
+		promise: "a task cannot have the job work with other numbers of tasks",
+		file:    "am/server/authorize.go",
+		old:     `proto.JobService_Scale_FullMethodName:       {jobtls.Client, true}`,
+		new:     `proto.JobService_Scale_FullMethodName:       {jobtls.Agent, true}`,
+		pkg:     "am/server", test: "TestPartiesMayCallOnlyTheirOwn",
 	},
 	{
 		promise: "a group that grows does so seldom",
@@ -79,9 +184,16 @@ var recoveryRules = []rule{
 	{
 		promise: "a group keeps its size where the checkpoint needs it",
 		file:    "hdfsckpt/formats/deepspeed.go",
-		old:     `, FixedWorld: true,`,
-		new:     `,`,
+		old:     ` RankFile: deepSpeedFile.MatchString,`,
+		new:     ``,
 		pkg:     "am/checkpoint", test: "TestACheckpointOfAFixedNumberOfRanks",
+	},
+	{
+		promise: "a group keeps its size where another program's checkpoint has DeepSpeed's files in it",
+		file:    "hdfsckpt/format/walk.go",
+		old:     `c.FixedWorld = c.FixedWorld || w.isOfRank(path.Base(x.Name))`,
+		new:     `c.FixedWorld = c.FixedWorld || path.Dir(x.Name) == c.Name && w.isOfRank(path.Base(x.Name))`,
+		pkg:     "am/checkpoint", test: "TestACheckpointOfAFixedNumberOfRanks/Trainer's,_DeepSpeed",
 	},
 	{
 		promise: "an attempt listens at once where the one before did",
@@ -102,7 +214,7 @@ var recoveryRules = []rule{
 		file:    "runtime/python/_holdfast/xgboost.py",
 		old:     `            group.wait_for_others()`,
 		new:     `            pass`,
-		pkg:     "runtime", test: "TestXGBoostInitializesByItself",
+		pkg:     "runtime", test: "TestLongXGBoostInitializesByItself",
 	},
 	{
 		promise: "a program that names its own machines of LightGBM keeps them",
@@ -116,7 +228,25 @@ var recoveryRules = []rule{
 		file:    "runtime/python/_holdfast/ray.py",
 		old:     `        print("holdfast: Ray's head at %s is gone`,
 		new:     `        return 1; print("holdfast: Ray's head at %s is gone`,
-		pkg:     "runtime", test: "TestRayFindsItsCluster",
+		pkg:     "runtime", test: "TestLongRayFindsItsCluster",
+	},
+	{
+		promise: "a node of Ray sees that its head is another one, however soon that one listens",
+		file:    "runtime/python/_holdfast/ray.py",
+		old: `        if self._kept is None:
+            return False
+        try`,
+		new: `        if True:
+            return False
+        try`,
+		pkg: "runtime", test: "TestAWorkerOfRaySeesThatItsHeadIsAnother", hangs: true, limit: 45 * time.Second,
+	},
+	{
+		promise: "a task that serves others is not given up for failing twice where they make steps",
+		file:    "am/core/blame.go",
+		old:     `(o == t || serves || `,
+		new:     `(o == t || serves && false || `,
+		pkg:     "am/core", test: "TestWhoServesOthersCanWorkIfTheyDo",
 	},
 	{
 		promise: "a node of Ray is as large as its container",
@@ -294,9 +424,75 @@ var recoveryRules = []rule{
 	{
 		promise: "a task that is stopped for a stall is asked where it stands first",
 		file:    "container/attempt.go",
-		old:     `case grace > 0 && stack && askForStacks(a.box.Processes()):`,
-		new:     `case grace < 0 && stack && askForStacks(a.box.Processes()):`,
+		old:     `asked := stack && askForStacks(a.box.Processes())`,
+		new:     `asked := false`,
 		pkg:     "container", test: "TestStopAsksWhereAPythonProgramStands",
+	},
+	{
+		promise: "a task that hangs is asked where it stands also with --stop-grace 0",
+		file:    "container/attempt.go",
+		old:     `asked := stack && askForStacks(a.box.Processes())`,
+		new:     `asked := stack && grace > 0 && askForStacks(a.box.Processes())`,
+		pkg:     "container", test: "TestStopAsksWhereAPythonProgramStands",
+	},
+	{
+		promise: "the event log names the rank that failed as the reason why all start again",
+		file:    "am/core/blame.go",
+		old: `		reason = first
+`,
+		new: ``,
+		pkg: "am/core", test: "TestTranscriptsOfBlame/the-culprit-ends-last",
+	},
+	{
+		promise: "a rank that failed is charged with it also where the others go on without one that is silent",
+		file:    "am/core/job.go",
+		old:     `j.growGroup, j.leaveBehind, j.attributeFailure,`,
+		new:     `j.attributeFailure, j.growGroup, j.leaveBehind,`,
+		pkg:     "am/core", test: "TestAFailureIsChargedAlsoWhereOneIsLeftBehind",
+	},
+	{
+		promise: "a task whose directory was removed leaves, also where YARN finds its container again",
+		file:    "am/core/containers.go",
+		old:     ` || j.past(t.loc.orphan.until) {`,
+		new:     ` {`,
+		pkg:     "am/core", test: "TestWhatHasLostItsDirectoryLeavesThoughItIsFound",
+	},
+	{
+		promise: "another application master names the rank that failed, too",
+		file:    "am/core/journal.go",
+		old:     `*r.Fault, r.Fault.Cause, r.Fault.Why`,
+		new:     `*r.Fault, t.loss.cause, t.loss.why`,
+		pkg:     "am/core", test: "TestTranscriptsOfBlame/another-application-master-judges",
+	},
+	{
+		promise: "the event log says of a job that tells of no steps that it does not",
+		file:    "am/core/stall.go",
+		old: `		return j.quietDue()
+`,
+		new: `		return next.time
+`,
+		pkg: "am/core", test: "TestAJobWithoutSteps/none",
+	},
+	{
+		promise: "the event log says of a job that tells of no steps that it does not, also where no journal was found",
+		file:    "am/core/stall.go",
+		old:     `return !j.pace.Measured() || j.pace.Guessed() && !j.anyStep()`,
+		new:     `return !j.pace.Measured()`,
+		pkg:     "am/core", test: "TestAJobWithoutSteps/no-journal-is-found",
+	},
+	{
+		promise: "a program goes on from what parameter servers hold",
+		file:    "container/process.go",
+		old:     `given[runtime.EnvKept] = "1"`,
+		new:     `_ = given`,
+		pkg:     "container", test: "TestAProgramIsToldThatTheModelIsKept",
+	},
+	{
+		promise: "HOLDFAST_MODEL_KEPT=0 has a program restore the checkpoint in any case",
+		file:    "container/process.go",
+		old:     `s.ConsistentServerState && !own {`,
+		new:     `s.ConsistentServerState && (own || !own) {`,
+		pkg:     "container", test: "TestAProgramIsToldThatTheModelIsKept",
 	},
 	{
 		promise: "Python programs can say where they stand",
@@ -699,5 +895,88 @@ var recoveryRules = []rule{
 		new: `	return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
 `,
 		pkg: "runtime", test: "TestRolesOfTorchFT",
+	},
+	{
+		promise: "DeepSpeed's launcher in each task starts the processes of that task, as part of one world",
+		file:    "runtime/python/_holdfast/deepspeed.py",
+		old:     `"--no_ssh", "--node_rank=" + os.environ["NODE_RANK"],`,
+		new:     ``,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "DeepSpeed's launcher takes the GPUs of its task, and not those of another",
+		file:    "runtime/python/_holdfast/deepspeed.py",
+		old:     `local_accelerator_ids = [own[i] for i in local_accelerator_ids]`,
+		new:     `pass`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "DeepSpeed's launcher is told all tasks, and how many processes each has",
+		file:    "runtime/pytorch.go",
+		old: `	maps.Copy(env, deepspeedEnv(m))
+`,
+		new: ``,
+		pkg: "runtime", test: "TestRanks",
+	},
+	{
+		promise: "accelerate launch trains as one world where there is no GPU",
+		file:    "runtime/python/_holdfast/accelerate.py",
+		old: `        args.cpu = True
+`,
+		new: `        pass
+`,
+		pkg: "runtime", test: "TestPython",
+	},
+	{
+		promise: "ranks with Accelerator() are one world where there is no GPU",
+		file:    "runtime/python/_holdfast/accelerate.py",
+		old:     `yield "accelerate.state", _use_cpus`,
+		new:     `pass`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "the ranks of Horovod start again together",
+		file:    "runtime/horovod.go",
+		old:     `Rules:         allTogether,`,
+		new:     ``,
+		pkg:     "runtime", test: "TestRules",
+	},
+	{
+		promise: "who starts torchrun so that it may wait for ever is told",
+		file:    "client/spec/commands.go",
+		old:     `return append(notes, runtime.Notes(spec)...)`,
+		new:     `return notes`,
+		pkg:     "cmd/yarn-submit", test: "TestRunTellsWhatItTakesAJobFor",
+	},
+	{
+		promise: "a program may write its step to a file",
+		file:    "container/progress.go",
+		old:     `p.told.Look(time.Now())`,
+		new:     `_ = p`,
+		pkg:     "container", test: "TestStepsOfAProgramThatPrintsNothing",
+	},
+	{
+		promise: "a loss that is not a number does not hide the step in a progress file",
+		file:    "container/output/progress.go",
+		old:     "`\"step\"\\s*:\\s*(\\d{1,12})\\s*[,}]`",
+		new:     "`\"step\"\\s*:\\s*(\\d{1,12})\\s*[,}][^N]*$`",
+		pkg:     "container/output", test: "TestProgressFile",
+	},
+	{
+		promise: "tasks that a person wants again join, though no checkpoint is complete",
+		file:    "am/core/scale.go",
+		old: `	if more {
+`,
+		new: `	if false && more {
+`,
+		pkg: "am/core", test: "TestScalingDoesNotWaitForACheckpointForLong",
+	},
+	{
+		promise: "what changes a job without a checkpoint directory waits for no checkpoint",
+		file:    "am/limits.go",
+		old: `		l.Save = -1 // no checkpoint will ever be complete
+`,
+		new: ``,
+		pkg: "am", test: "TestNothingWaitsForCheckpointsThatCannotCome",
 	},
 }

@@ -90,6 +90,148 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestFilesThatBelongTogether",
 	},
 	{
+		promise: "a file among others in a directory named after a step belongs to it, of whatever format it is",
+		file:    "hdfsckpt/formats/directory.go",
+		old:     `		if !d.Rule.Finds(f) {`,
+		new:     `		if !d.Rule.Finds(f) || f.Traits().Kind != Torch {`,
+		pkg:     "hdfsckpt", test: "TestAFileAmongOthersBelongsToItsDirectory/model.keras",
+	},
+	{
+		promise: "a file that only has the name of a model makes no checkpoint of its directory",
+		file:    "hdfsckpt/formats/directory.go",
+		old:     `		if c != nil {`,
+		new:     `		if c != nil || ctx != nil {`,
+		pkg:     "hdfsckpt", test: "TestOthersFilesInStepDirectories",
+	},
+	{
+		promise: "whatever the script removes stays readable once: DeepSpeed's",
+		file:    "hdfsckpt/formats/deepspeed.go",
+		old:     `[]string{latest, "global_step*"}`,
+		new:     `nil`,
+		pkg:     "hdfsckpt", test: "TestDeepSpeedIsRemoved/local",
+	},
+	{
+		promise: "whatever the script removes stays readable once: Ray's, of which its list says nothing any longer",
+		file:    "hdfsckpt/retain/view.go",
+		old:     `was = m != nil && c.Agrees(m)`,
+		new:     `was = false && m != nil`,
+		pkg:     "hdfsckpt", test: "TestContract/ray/retain_removed",
+	},
+	{
+		promise: "whatever the script removes stays readable once: a file that lies alone in a directory named after its step",
+		file:    "hdfsckpt/retain/view.go",
+		old:     `c.Name == b.Name || path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir`,
+		new:     `c.Name == b.Name`,
+		pkg:     "hdfsckpt", test: "TestRetainedOfEachFormat/torch.save,_each_in_a_directory/local",
+	},
+	{
+		promise: "what is left of a directory that is being removed is not retained as a checkpoint",
+		file:    "hdfsckpt/retain/retain.go",
+		old:     `err != nil || m == nil || !c.Agrees(m) {`,
+		new:     `err != nil || m == nil && err != nil {`,
+		pkg:     "hdfsckpt", test: "TestContract/directory/retain_removed",
+	},
+	{
+		promise: "Lightning's directories of FSDP are retained with their meta.pt",
+		file:    "hdfsckpt/formats/lightning.go",
+		old:     `|meta\.pt|`,
+		new:     `|`,
+		pkg:     "hdfsckpt", test: "TestLightningsMetadataIsRetained",
+	},
+	{
+		promise: "what DeepSpeed's latest names and was removed is restored",
+		file:    "hdfsckpt/repair_pointers.go",
+		old: `		if back {
+`,
+		new: `		if back && dir == "" {
+`,
+		pkg: "hdfsckpt", test: "TestDeepSpeedIsRemoved/local",
+	},
+	{
+		promise: "a start says that DeepSpeed's latest names what is not whole, and what to do",
+		file:    "hdfsckpt/repair.go",
+		old:     `	for _, l := range r.Lost {`,
+		new:     `	for _, l := range r.Lost[:0] {`,
+		pkg:     "hdfsckpt", test: "TestDeepSpeedPointer/local",
+	},
+	{
+		promise: "what was sealed can be gone forward to again after a rollback",
+		file:    "hdfsckpt/list.go",
+		old:     `(c.State == format.Complete || was)`,
+		new:     `(c.State == format.Complete || false && was)`,
+		pkg:     "hdfsckpt", test: "TestDeepSpeedRollsForward",
+	},
+	{
+		promise: "an export of TensorFlow's is one checkpoint",
+		file:    "hdfsckpt/formats/formats.go",
+		old:     `plain{}, savedModel{}, `,
+		new:     `plain{}, `,
+		pkg:     "hdfsckpt", test: "TestSavedModels",
+	},
+	{
+		promise: "an export whose saved_model.pb was cut off is not complete",
+		file:    "hdfsckpt/formats/savedmodel.go",
+		old:     `return onefile.CutOff(fmt.Errorf("it has %d bytes, and a graph`,
+		new:     `return error(fmt.Errorf("it has %d bytes, and a graph`,
+		pkg:     "hdfsckpt", test: "TestSavedModelIsCut",
+	},
+	{
+		promise: "a pointer of TensorFlow's is never pointed at an export",
+		file:    "hdfsckpt/repair_pointers.go",
+		old:     `return c.Kind != p.Traits().Kind })`,
+		new:     `return false })`,
+		pkg:     "hdfsckpt", test: "TestPointerAndExports",
+	},
+	{
+		promise: "a torn file of Lightning's is moved aside",
+		file:    "hdfsckpt/formats/torch.go",
+		old:     `sure || a.pickled && suffixOf(f.Name) == ".ckpt"`,
+		new:     `sure`,
+		pkg:     "hdfsckpt", test: "TestTornLightning",
+	},
+	{
+		promise: "an archive called *.ckpt that torch.save has not written is left alone",
+		file:    "hdfsckpt/formats/torch.go",
+		old:     `sure || a.pickled && suffixOf(f.Name) == ".ckpt"`,
+		new:     `sure || suffixOf(f.Name) == ".ckpt"`,
+		pkg:     "hdfsckpt", test: "TestTornLightning",
+	},
+	{
+		promise: "prune leaves last.ckpt alone",
+		file:    "hdfsckpt/prune.go",
+		old:     `case c.Whole() && c.NamedStep() == format.NoStep:`,
+		new:     `case c.Whole() && c.Step == format.NoStep:`,
+		pkg:     "hdfsckpt", test: "TestLightningsLast",
+	},
+	{
+		promise: "a directory of Trainer's without the random state of its last rank is not complete",
+		file:    "hdfsckpt/formats/huggingface.go",
+		old:     `		if ok && n > 1 {`,
+		new:     `		if ok && n > 1<<40 {`,
+		pkg:     "hdfsckpt", test: "TestTrainersRanks",
+	},
+	{
+		promise: "a directory of Orbax's of which a data file was cut off is moved aside, though it has its name",
+		file:    "hdfsckpt/formats/orbax.go",
+		old:     `c.State, c.Certain = format.Torn, c.Step != format.NoStep`,
+		new:     `c.State = format.Torn`,
+		pkg:     "hdfsckpt", test: "TestContract/orbax/torn",
+	},
+	{
+		promise: "a directory step-N is not complete by the files in it where those beside it have a marker",
+		file:    "hdfsckpt/formats/plain.go",
+		old:     `case c.Kind != Plain && inUnmarked(c, marks):`,
+		new:     `case c.Kind == Directory && inUnmarked(c, marks):`,
+		pkg:     "hdfsckpt", test: "TestMarkedBesideUnmarked",
+	},
+	{
+		promise: "a torn file that lies alone in a directory named after its step is moved aside with that",
+		file:    "hdfsckpt/aside.go",
+		old:     `err == nil && len(entries) == len(c.Files)`,
+		new:     `err == nil && len(entries) < len(c.Files)`,
+		pkg:     "hdfsckpt", test: "TestMarkedBesideUnmarked",
+	},
+	{
 		promise: "prune removes nothing of which it is not known whether it is whole",
 		file:    "hdfsckpt/prune.go",
 		old:     `case c.State == format.Unchecked:`,
@@ -106,8 +248,8 @@ var storageRules = []rule{
 	{
 		promise: "rollback refuses, by its name, what is not known to be whole",
 		file:    "hdfsckpt/rollback.go",
-		old:     `case !found[0].Whole():`,
-		new:     `case false:`,
+		old:     `	case !all[0].Whole():`,
+		new:     `	case false:`,
 		pkg:     "hdfsckpt", test: "TestRollback/local",
 	},
 	{
@@ -200,9 +342,9 @@ var storageRules = []rule{
 	{
 		promise: "what is moved aside is kept, and can be had back as it was",
 		file:    "hdfsckpt/aside.go",
-		old: `		err = s.Rename(ctx, a.Name, a.Where)
+		old: `			err = s.Rename(ctx, p.Name, a.at(p.Name))
 `,
-		new: `		err = store.RemoveOwn(ctx, s, a.Name)
+		new: `			err = store.RemoveOwn(ctx, s, p.Name)
 `,
 		pkg: "hdfsckpt", test: "TestTornIsMovedAside/Trainer's/local",
 	},
@@ -366,7 +508,7 @@ var storageRules = []rule{
 	{
 		promise: "what was removed can be gone back to",
 		file:    "hdfsckpt/rollback.go",
-		old: `		if err := retain.Restore(ctx, s, p.To); err != nil {
+		old: `		if err := retain.Restore(ctx, s, *c); err != nil {
 `,
 		new: `		if err := error(nil); err != nil {
 			_ = retain.Restore
@@ -493,5 +635,305 @@ var storageRules = []rule{
 		old:     `	case c.Share:`,
 		new:     `	case c.Share && false:`,
 		pkg:     "test/e2e", test: "TestTwoJobsOnOneDirectory/local",
+	},
+
+	// Pointers, torn ones and what is removed, of each format.
+	{
+		promise: "a file called checkpoint that TensorFlow has written is made again when it is lost",
+		file:    "hdfsckpt/repair_pointers.go",
+		old: `	case before.Missing:
+`,
+		new: `	case before.Missing:
+		return nil, false, nil
+	case false:
+`,
+		pkg: "hdfsckpt", test: "TestSaversFileIsKnown/start,_lost/local",
+	},
+	{
+		promise: "a file called checkpoint does not name a torn one when tasks start",
+		file:    "hdfsckpt/repair_pointers.go",
+		old:     `return c.Whole() || c.State == format.Unchecked, fmt.Sprintf(`,
+		new:     `return true, fmt.Sprintf(`,
+		pkg:     "hdfsckpt", test: "TestRepair/names_a_torn_one",
+	},
+	{
+		promise: "a file called checkpoint does not name one that is gone when tasks start",
+		file:    "hdfsckpt/repair_pointers.go",
+		old:     `return false, fmt.Sprintf("it named %s, which is not there", base), nil`,
+		new:     `return true, "", nil`,
+		pkg:     "hdfsckpt", test: "TestRepair/names_one_that_is_gone",
+	},
+	{
+		promise: "a file that once could be read as TensorFlow's is known to be its own",
+		file:    "hdfsckpt/repair_pointers.go",
+		old:     `if before.Named() && !known {`,
+		new:     `if false {`,
+		pkg:     "hdfsckpt", test: "TestSaversFileIsKnown/start,_cut/local",
+	},
+	{
+		promise: "a file called checkpoint that a saver wrote is recorded as its own when its checkpoints are sealed",
+		file:    "am/checkpoint/sealer.go",
+		old:     `if err := format.RememberPointers(ctx, store, list); err != nil {`,
+		new:     `if err := format.RememberPointers(ctx, store, nil); err != nil {`,
+		pkg:     "am", test: "TestASaverIsRemembered",
+	},
+	{
+		promise: "a save that its program could not name any more is gone on from",
+		file:    "hdfsckpt/repair_pointers.go",
+		old:     `best = savedSince(list, before)`,
+		new:     `best = savedSince(nil, before)`,
+		pkg:     "hdfsckpt", test: "TestRepairAfterAnUnsaidSave/local",
+	},
+	{
+		promise: "who writes an earlier step into the file called checkpoint goes on from that",
+		file:    "hdfsckpt/repair_pointers.go",
+		old:     ` && c.Time.After(at.Written) && `,
+		new:     ` && `,
+		pkg:     "hdfsckpt", test: "TestAChoiceByHandStays/an_earlier_step,_by_hand/local",
+	},
+	{
+		promise: "an earlier step that somebody puts beside the program's is not gone on from",
+		file:    "hdfsckpt/repair_pointers.go",
+		old:     ` && c.Step > step && `,
+		new:     ` && `,
+		pkg:     "hdfsckpt", test: "TestAChoiceByHandStays/an_earlier_step,_put_there_later/local",
+	},
+	{
+		promise: "the job's event log says what was done to the file called checkpoint",
+		file:    "am/checkpoint/preparer.go",
+		old: `	done = append(done, report.Lines()...)
+	if len(others) > 0 {`,
+		new: `	if len(others) > 0 {`,
+		pkg: "am", test: "TestTheStoreIsPreparedBeforeARestart",
+	},
+	{
+		promise: "a torn file of safetensors is out of the way before tasks start",
+		file:    "hdfsckpt/formats/safetensors.go",
+		old:     `c.State, c.Certain = format.Torn, f.Size > 0 || c.Step != format.NoStep`,
+		new:     `c.State = format.Torn`,
+		pkg:     "hdfsckpt", test: "TestSafetensors",
+	},
+	{
+		promise: "a torn file of Keras, XGBoost, LightGBM or MXNet is out of the way before tasks start",
+		file:    "hdfsckpt/format/onefile/onefile.go",
+		old:     `c.State, c.Why, c.Certain = format.Torn, wrong.Error(), true`,
+		new:     `c.State, c.Why = format.Torn, wrong.Error()`,
+		pkg:     "hdfsckpt", test: "TestXGBoostCheckpoints",
+	},
+	{
+		promise: "a directory of Orbax's of which a file is lost is out of the way before tasks start",
+		file:    "hdfsckpt/formats/orbax.go",
+		old:     `c.State, c.Certain = format.Torn, c.Step != format.NoStep`,
+		new:     `c.State = format.Torn`,
+		pkg:     "hdfsckpt", test: "TestTornIsMovedAside/Orbax's/local",
+	},
+	{
+		promise: "what a save has left under the name of one that has not ended is out of the way, by a time of quiet too",
+		file:    "hdfsckpt/formats/plain.go",
+		old:     `c.Why, c.Certain = "its name is that of a save that has not ended", true`,
+		new:     `c.Why = "its name is that of a save that has not ended"`,
+		pkg:     "hdfsckpt", test: "TestTornIsMovedAside/by_a_time_of_quiet/local",
+	},
+	{
+		promise: "for how long directories of old jobs stay can be set",
+		file:    "client/submit/cleanup.go",
+		old:     `text := os.Getenv(EnvKeepJobs)`,
+		new:     `text := os.Getenv("")`,
+		pkg:     "cmd/yarn-submit", test: "TestOldJobsGo",
+	},
+	{
+		promise: "whatever the script removes stays readable once: a file of safetensors",
+		file:    "hdfsckpt/formats/safetensors.go",
+		old: `	return format.SavedInPlace(name), true
+`,
+		new: `	return format.SavedInPlace(name), false
+`,
+		pkg: "hdfsckpt", test: "TestRetainedOfEachFormat/safetensors/local",
+	},
+	{
+		promise: "whatever the script removes stays readable once: a checkpoint that is one file",
+		file:    "hdfsckpt/format/onefile/onefile.go",
+		old: `	return format.SavedInPlace(file), true
+`,
+		new: `	return format.Owner{}, false
+`,
+		pkg: "hdfsckpt", test: "TestRetainedOfEachFormat/LightGBM/local",
+	},
+	{
+		promise: "the states beside a file of MXNet's are retained with it",
+		file:    "hdfsckpt/formats/mxnet.go",
+		old:     `o = format.SavedInPlace(name + mxnetSuffix)`,
+		new:     `o = format.SavedInPlace(name)`,
+		pkg:     "hdfsckpt", test: "TestMXNetIsRetained",
+	},
+	{
+		promise: "what was moved aside gives its space back after 30 days",
+		file:    "hdfsckpt/aside.go",
+		old:     `if time.Now().After(a.until()) {`,
+		new:     `if false {`,
+		pkg:     "hdfsckpt", test: "TestAsideGoesAfterItsTime/local",
+	},
+	{
+		promise: "a directory step-N without COMMITTED is out of the way where the spec says that the program writes one",
+		file:    "hdfsckpt/formats/plain.go",
+		old:     `case r.Format == Plain || marks[path.Dir(c.Name)]:`,
+		new:     `case marks[path.Dir(c.Name)]:`,
+		pkg:     "hdfsckpt", test: "TestTornIsMovedAside/step-N,_as_the_spec_says/local",
+	},
+
+	// Rollbacks where programs take what is newest.
+	{
+		promise: "after a rollback nothing of a later step is where the program looks",
+		file:    "hdfsckpt/rollback_moves.go",
+		old: `	case step > p.To.Step:
+		return true, nil
+`,
+		new: `	case step > p.To.Step:
+		return c.Whole(), nil
+`,
+		pkg: "hdfsckpt", test: "TestRollbackWithoutAPointer/torch/local",
+	},
+	{
+		promise: "what is called the last is moved aside when the copy that takes its place is there",
+		file:    "hdfsckpt/rollback_moves.go",
+		old:     `return p.order(&m) > 0`,
+		new:     `return m.Step != p.To.Step`,
+		pkg:     "hdfsckpt", test: "TestTheLastIsMovedWhenItsCopyIsMade",
+	},
+	{
+		promise: "after a rollback what is called the last is the one that was gone back to",
+		file:    "hdfsckpt/rollback_moves.go",
+		old: `			p.Copies = append(p.Copies, c.Name)
+		}
+		return !same, nil
+`,
+		new: `			_ = c
+		}
+		return !same, nil
+`,
+		pkg: "hdfsckpt", test: "TestRollbackOfLightnings/files/local",
+	},
+	{
+		promise: "after a rollback what has no step and is younger is not taken as the newest",
+		file:    "hdfsckpt/rollback_moves.go",
+		old:     `return c.Time.After(youngest), nil`,
+		new:     `return false, nil`,
+		pkg:     "hdfsckpt", test: "TestRollbackOfLightnings/files/local",
+	},
+	{
+		promise: "what a pointer decides about stays where it is",
+		file:    "hdfsckpt/rollback_moves.go",
+		old:     `return !hasPointer(kind)`,
+		new:     `return true`,
+		pkg:     "hdfsckpt", test: "TestRollbackOfSeveralOfAStep",
+	},
+	{
+		promise: "a rollback that is broken off between two files of a checkpoint keeps them together",
+		file:    "hdfsckpt/rollback_moves.go",
+		old: `		if !left {
+			continue
+		}
+`,
+		new: `		if !left || true {
+			continue
+		}
+`,
+		pkg: "hdfsckpt", test: "TestLongRollbackIsBrokenOffAnywhere/several_files_each",
+	},
+	{
+		promise: "a rollback that is broken off before it has copied what is called the last does so the next time",
+		file:    "hdfsckpt/rollback_moves.go",
+		old: `		if !there {
+			p.Copies = append(p.Copies, a.Name)
+		}
+`,
+		new: `		_ = there
+`,
+		pkg: "hdfsckpt", test: "TestLongRollbackIsBrokenOffAnywhere/files,_and_what_is_called_the_last",
+	},
+	{
+		promise: "a directory is removed with the temporary files in it",
+		file:    "hdfsckpt/store/records.go",
+		old:     `entries, err := ListAll(ctx, s, dir)`,
+		new:     `entries, err := s.List(ctx, dir)`,
+		pkg:     "hdfsckpt/store", test: "TestLocal/removed_with_all_that_is_in_it",
+	},
+	{
+		promise: "a directory is removed with what is put into it meanwhile",
+		file:    "hdfsckpt/store/records.go",
+		old:     `removeTries = 4`,
+		new:     `removeTries = 1`,
+		pkg:     "hdfsckpt/store", test: "TestWhatComesMeanwhileIsRemoved",
+	},
+	{
+		promise: "what a rollback moved is sealed when it is restored",
+		file:    "hdfsckpt/aside.go",
+		old: `	err := a.moveManifests(ctx, s, func(name string) (from, to string) {
+		return path.Join(a.entry, asideManifests, path.Base(manifest.Path(name))), manifest.Path(name)
+	})
+`,
+		new: `	var err error
+`,
+		pkg: "hdfsckpt", test: "TestRollbackWithoutAPointer/torch/local",
+	},
+	{
+		promise: "the start after a rollback does not restore what the checkpoint had replaced that lies aside",
+		file:    "hdfsckpt/aside.go",
+		old: `		err := s.Rename(ctx, retain.EntryDir(a.Name), path.Join(a.entry, asideRetained))
+`,
+		new: `		var err error
+`,
+		pkg: "hdfsckpt", test: "TestRollbackOfWhatWasSavedOver/local",
+	},
+	{
+		promise: "what was restored replaces nothing",
+		file:    "hdfsckpt/rollback_moves.go",
+		old:     `return true, nil // it is not whole, or would have been chosen`,
+		new:     `return false, nil`,
+		pkg:     "hdfsckpt", test: "TestRollbackAfterTheProgramWentOn/local",
+	},
+	{
+		promise: "what was moved of a checkpoint is not removed because the rest could not be",
+		file:    "hdfsckpt/aside.go",
+		old: `		if !e.IsDir() {
+			return fmt.Errorf("%s is in %s: %w", e.Name, dir, syscall.ENOTEMPTY)
+		}
+`,
+		new: `		if !e.IsDir() {
+			if err := s.Remove(ctx, path.Join(dir, e.Name)); err != nil {
+				return err
+			}
+			continue
+		}
+`,
+		pkg: "hdfsckpt", test: "TestAMoveFailsHalfway",
+	},
+	{
+		promise: "a move aside of which the answer was lost has been made",
+		file:    "hdfsckpt/aside.go",
+		old:     `statErr == nil && there {`,
+		new:     `statErr == nil && there && false {`,
+		pkg:     "hdfsckpt", test: "TestAnAnswerIsLost",
+	},
+	{
+		promise: "a rollback does not go on from what was changed since it was planned",
+		file:    "hdfsckpt/rollback_moves.go",
+		old:     `		if err := sameFiles(ctx, s, c); err != nil {`,
+		new:     `		if err := error(nil); err != nil && c.Name != "" {`,
+		pkg:     "hdfsckpt", test: "TestRollbackOfWhatHasChanged",
+	},
+	{
+		promise: "a rollback of Ray's leaves no checkpoint in the list that is not there",
+		file:    "hdfsckpt/formats/ray.go",
+		old:     `i < len(l.results) && gone(rayName(r)) ||`,
+		new:     `false ||`,
+		pkg:     "hdfsckpt", test: "TestRollbackWithoutAPointer/ray/local",
+	},
+	{
+		promise: "the page has a rollback for checkpoints of every format",
+		file:    "hdfsckpt/inspect/describe.go",
+		old:     `return c.Complete && c.named }`,
+		new:     `return c.Complete && c.named && c.Current }`,
+		pkg:     "am/web", test: "TestNewerCheckpointsAreMovedAside",
 	},
 }

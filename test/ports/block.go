@@ -3,10 +3,14 @@
 package ports
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Blocks lie below the ephemeral range, which begins at 32768, so that no
@@ -46,10 +50,18 @@ func Claim(n int) (*Block, error) {
 	return nil, fmt.Errorf("found no block of %d free ports between %d and %d: are other clusters still running?", n, firstBlock, lastBlock+blockSize)
 }
 
-// free reports whether nobody listens on any port of the block, on any address.
+// free reports whether any program can listen on the ports of the block, on any address: also one
+// that does not set SO_REUSEADDR, and so is refused a port of which connections were closed within
+// the last minute.
 func (b *Block) free(n int) bool {
+	plain := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) (err error) {
+		callErr := conn.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 0) // Go has set it
+		})
+		return errors.Join(callErr, err)
+	}}
 	for i := range n {
-		l, err := net.Listen("tcp4", ":"+strconv.Itoa(b.Base+i))
+		l, err := plain.Listen(context.Background(), "tcp4", ":"+strconv.Itoa(b.Base+i))
 		if err != nil {
 			return false
 		}

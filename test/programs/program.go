@@ -25,7 +25,7 @@ type Program struct {
 	Packages []string // of its Python, whose versions are told
 	// Python returns its interpreter. It makes what that needs.
 	Python func(context.Context) (string, error)
-	Files  []string // below Options.Examples
+	Files  []string // below Options.Examples; none: it comes with its packages
 	Flags  []string // of yarn-submit run: its roles and what they need
 	// Command is what starts it. The word python stands for its interpreter, and
 	// bin/NAME for a command that was installed beside that.
@@ -94,7 +94,10 @@ func (p Program) arguments(python, examples, store string) []string {
 	for _, f := range p.Files {
 		files = append(files, filepath.Join(examples, f))
 	}
-	args = append(args, "--files", strings.Join(files, ","), "--")
+	if len(files) > 0 {
+		args = append(args, "--files", strings.Join(files, ","))
+	}
+	args = append(args, "--")
 	for _, word := range p.Command {
 		if word == "python" {
 			word = python

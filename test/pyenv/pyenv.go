@@ -58,6 +58,12 @@ var (
 	OlderOrbax = Environment{Requirements: []string{"jax==0.8.1", "jaxlib==0.8.1", "orbax-checkpoint==0.11.30", "numpy==2.3.5"}}
 )
 
+// Fairseq has the newest fairseq, whose last wheel is for Python 3.8, and a PyTorch of its time.
+var Fairseq = Environment{Python: "3.8", Requirements: []string{"fairseq==0.12.2", "torch==1.12.1", "torchaudio==0.12.1", "numpy==1.23.5"}}
+
+// KerasOnJAX has Keras 3 with JAX below.
+var KerasOnJAX = Environment{Requirements: []string{"keras==3.15.1", "jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6"}}
+
 var boosting = Environment{Requirements: []string{"xgboost-cpu==3.2.0", "lightgbm==4.7.0", "numpy==2.4.6", "scipy==1.17.1"}}
 
 // Boosting returns a Python interpreter that has XGBoost and LightGBM.

@@ -89,7 +89,7 @@ func (a *agent) live(ctx context.Context, address string, config *tls.Config) er
 		if over || ctx.Err() != nil {
 			return nil
 		}
-		fmt.Fprintf(os.Stderr, "agent %s: %v; it comes again\n", a.container, err)
+		fmt.Fprintf(os.Stderr, "agent %s: %v%s", a.container, err, comesAgain)
 	}
 }
 
@@ -131,7 +131,10 @@ func (a *agent) serve(ctx context.Context, conn *grpc.ClientConn) (over bool, er
 				a.every = time.Duration(m.Assign.HeartbeatIntervalMs) * time.Millisecond
 				beats.Go(func() { beat(ctx, a.every, say) })
 			}
-			say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: a.port}}})
+			say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: a.port, PeerPort: a.peerPort}}})
+		case *proto.ToAgent_ChangePort:
+			a.port, a.peerPort = m.ChangePort.Port, m.ChangePort.Port
+			say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: a.port, PeerPort: a.peerPort}}})
 		case *proto.ToAgent_Start:
 			a.attempt = m.Start.Attempt
 			say(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{Attempt: m.Start.Attempt, Pid: 2}}})

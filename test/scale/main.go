@@ -8,7 +8,7 @@
 // container at once, and tasks that do nothing. The parent starts the processes
 // and passes on, by lines on pipes, what the cluster does:
 //
-//	master -> parent   address HOST:PORT, launch CONTAINER, running N, losing N, asked N
+//	master -> parent   address HOST:PORT, launch CONTAINER, running N, losing N, asked N, pages URL
 //	parent -> master   phase NAME, lose N
 //	parent -> agents   launch CONTAINER, end CONTAINER
 package main
@@ -39,6 +39,7 @@ func main() {
 	rest := flag.Duration("rest", 30*time.Second, "how `long` to look at a job in which nothing happens")
 	pace := flag.Duration("pace", 3*time.Millisecond, "`time` between two containers that the cluster starts: agents and master share a machine here")
 	bare := flag.Bool("bare", false, "in place of a master, measure a gRPC server that only has the connections: nothing with them takes less memory")
+	pages := flag.Int("pages", 0, "in place of losing tasks, measure the job's pages, with so `many` of them open")
 	role := flag.String("as", "", "master, bare or agents: what the parent starts")
 	dir := flag.String("dir", "", "the job's `directory`, of the parent's children")
 	profile := flag.String("profile", "", "`directory` for the master's CPU and heap profiles, of each phase")
@@ -48,13 +49,13 @@ func main() {
 	var err error
 	switch *role {
 	case "master":
-		err = serve(ctx, *dir, *tasks, *pace, *profile, runMaster)
+		err = serve(ctx, *dir, *tasks, *pages, *pace, *profile, runMaster)
 	case "bare":
-		err = serve(ctx, *dir, *tasks, *pace, *profile, runBare)
+		err = serve(ctx, *dir, *tasks, *pages, *pace, *profile, runBare)
 	case "agents":
 		err = runAgents(ctx, *dir)
 	default:
-		err = measure(ctx, *bare, *tasks, *lose, *agents, *rest, *pace, *profile)
+		err = measure(ctx, *bare, *tasks, *lose, *pages, *agents, *rest, *pace, *profile)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
@@ -75,7 +76,7 @@ func start(ctx context.Context, args ...string) (*child, error) {
 		return nil, err
 	}
 	c := &child{cmd: exec.CommandContext(ctx, exe, args...)}
-	c.cmd.Stderr = os.Stderr
+	c.cmd.Stderr = &again
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -87,10 +88,13 @@ func start(ctx context.Context, args ...string) (*child, error) {
 	return c, c.cmd.Start()
 }
 
+// again is what all children say on stderr.
+var again comeAgain
+
 func (c *child) say(format string, args ...any) { fmt.Fprintf(c.in, format+"\n", args...) }
 
 // measure runs the whole and prints the figures.
-func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, pace time.Duration, profile string) error {
+func measure(ctx context.Context, bare bool, tasks, lose, pages, processes int, rest, pace time.Duration, profile string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the children
 	dir, err := os.MkdirTemp("", "holdfast-scale-")
@@ -111,7 +115,7 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 	if bare {
 		as = "bare"
 	}
-	master, err := start(ctx, "-as", as, "-dir", dir, "-tasks", strconv.Itoa(tasks), "-pace", pace.String(), "-profile", profile)
+	master, err := start(ctx, "-as", as, "-dir", dir, "-tasks", strconv.Itoa(tasks), "-pages", strconv.Itoa(pages), "-pace", pace.String(), "-profile", profile)
 	if err != nil {
 		return err
 	}
@@ -146,18 +150,18 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 			}
 		}
 	}()
-	until := func(kind, what string) error {
+	until := func(kind, what string) (object string, err error) {
 		for {
 			select {
 			case f, ok := <-said:
 				if !ok {
-					return fmt.Errorf("the master has ended before it %s", what)
+					return "", fmt.Errorf("the master has ended before it %s", what)
 				}
 				if f[0] == kind && (kind != "running" || f[1] == strconv.Itoa(tasks)) {
-					return nil
+					return f[1], nil
 				}
 			case <-ctx.Done():
-				return ctx.Err()
+				return "", ctx.Err()
 			}
 		}
 	}
@@ -169,8 +173,14 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 		return sleep(ctx, 3*time.Second) // a profile of the heap takes a moment
 	}
 	pid := master.cmd.Process.Pid
+	address := ""
+	if pages > 0 {
+		if address, err = until("pages", "served its pages"); err != nil {
+			return err
+		}
+	}
 	r := report{tasks: tasks, before: load()}
-	if err := until("running", "ran all tasks"); err != nil {
+	if _, err := until("running", "ran all tasks"); err != nil {
 		return err
 	}
 	r.started, r.startCPU = time.Since(began), cpu(pid)
@@ -182,11 +192,12 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 		return err
 	}
 	from, used := time.Now(), cpu(pid)
-	if err := sleep(ctx, rest); err != nil {
+	if r.memory, err = usualMemory(ctx, pid, rest); err != nil {
 		return err
 	}
 	r.rest = float64(cpu(pid)-used) / float64(time.Since(from))
-	r.memory, r.peak = memory(pid)
+	_, r.peak = memory(pid)
+	r.again = again.count()
 	for _, name := range []string{"status.json", "journal/1.json"} {
 		if i, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			r.sizes = append(r.sizes, fmt.Sprintf("%s %.1f MB", name, float64(i.Size())/1e6))
@@ -197,28 +208,37 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 		r.printBare(os.Stdout)
 		return phase("end")
 	}
+	if pages > 0 {
+		shown, err := measurePages(ctx, pid, address, pages, r.rest, r.memory, rest)
+		if err != nil {
+			return err
+		}
+		r.print(os.Stdout)
+		shown.print(os.Stdout)
+		return phase("end")
+	}
 	if err := phase("loss"); err != nil {
 		return err
 	}
 	lost := time.Now()
 	master.say("lose %d", lose)
-	if err := until("losing", "counted what is lost"); err != nil { // some is asked for as soon as its agent is gone
+	if _, err := until("losing", "counted what is lost"); err != nil { // some is asked for as soon as its agent is gone
 		return err
 	}
 	for i := range lose {
 		n := i + 1 // containers are numbered as they were asked for, from 1
 		agents[n%processes].say("end c%d", n)
 	}
-	if err := until("asked", "asked for what was lost"); err != nil {
+	if _, err := until("asked", "asked for what was lost"); err != nil {
 		return err
 	}
 	r.lost, r.asked = lose, time.Since(lost)
-	if err := until("running", "ran all tasks again"); err != nil {
+	if _, err := until("running", "ran all tasks again"); err != nil {
 		return err
 	}
 	r.back = time.Since(lost)
 	r.print(os.Stdout)
-	return errors.Join(phase("end"), r.check())
+	return errors.Join(r.check(), checkWhole(ctx, dir, tasks, lose), phase("end"))
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

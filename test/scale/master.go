@@ -112,12 +112,13 @@ func readKeys(dir, name string) (jobtls.Keys, error) {
 type job struct {
 	dir     string
 	tasks   int
+	pages   int // how many of its pages will be open
 	keys    jobtls.Keys
 	cluster *model
 }
 
 // serve has such a process run until the parent goes.
-func serve(ctx context.Context, dir string, tasks int, pace time.Duration, profile string, run func(context.Context, job) error) error {
+func serve(ctx context.Context, dir string, tasks, pages int, pace time.Duration, profile string, run func(context.Context, job) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	am.SaveMemory()
@@ -145,7 +146,7 @@ func serve(ctx context.Context, dir string, tasks int, pace time.Duration, profi
 			}
 		}
 	}()
-	return run(ctx, job{dir, tasks, keys, cluster})
+	return run(ctx, job{dir, tasks, pages, keys, cluster})
 }
 
 // runMaster runs a master.
@@ -181,6 +182,13 @@ func runMaster(ctx context.Context, j job) error {
 		return err
 	}
 	fmt.Println("address", listener.Address())
+	if j.pages > 0 {
+		address, err := servePages(ctx, j.dir, spec, m.Status())
+		if err != nil {
+			return err
+		}
+		fmt.Println("pages", address)
+	}
 	go tellRunning(ctx, m.Status(), j.cluster)
 	if _, err = m.Run(ctx, j.cluster); err == am.ErrLeft {
 		return nil

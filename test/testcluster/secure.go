@@ -79,6 +79,9 @@ func (s *Security) properties(k *kdc.KDC) properties.Set {
 	if s.AES {
 		p["dfs.encrypt.data.transfer.cipher.suites"] = "AES/CTR/NoPadding"
 	}
+	// The daemons' first handshakes take long on a busy machine, and a master's files are fetched
+	// within this time, too.
+	p["yarn.am.liveness-monitor.expiry-interval-ms"] = "40000"
 	if s.TokenLife > 0 {
 		life, renew := milliseconds(s.TokenLife), milliseconds(s.TokenLife/2)
 		for _, prefix := range []string{"dfs.namenode.", "yarn.resourcemanager."} {

@@ -35,4 +35,5 @@ while True:
     print(f"step {step}", flush=True)
     time.sleep(0.1)
 dist.barrier()
+dist.destroy_process_group()
 print(f"final step {step}", flush=True)
