@@ -109,11 +109,12 @@ programs: build ## run programs of many frameworks, and lose something of each (
 	@$(GO) run ./test/programs/cmd $(if $(ONLY),-only $(ONLY))
 
 .PHONY: pictures
-pictures: ## take pictures of the pages into dist/pictures, and that of the README
+pictures: ## take pictures of the pages and of top into dist/pictures, and those of the README
 	@.ci/need go chromium
 	@mkdir -p dist/pictures docs/pictures
 	@$(GO) test ./test/browser -count=1 -pictures $(CURDIR)/dist/pictures
 	@cp dist/pictures/overview.png docs/pictures/job.png
+	@cp dist/pictures/top.png docs/pictures/top.png
 
 .PHONY: verify
 verify: ## formatting, vet, staticcheck, buf lint
