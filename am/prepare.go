@@ -39,7 +39,7 @@ func newPreparation(p *checkpoint.Preparer) *preparation {
 func (p *preparation) startEarly(ctx context.Context) {
 	early := make(chan core.StorePrepared, 1)
 	p.early, p.earlyAt = early, time.Now()
-	p.running.Go(func() { early <- core.StorePrepared{Notes: p.preparer.Prepare(ctx, true, nil)} })
+	p.running.Go(func() { early <- core.StorePrepared{Notes: p.preparer.Prepare(ctx, true, false, nil)} })
 }
 
 // start prepares the store, or waits for what startEarly has begun; done receives the
@@ -57,7 +57,7 @@ func (p *preparation) start(ctx context.Context, job *core.Job, a core.PrepareSt
 			result = <-early
 		}
 		if early == nil || len(lost) > 0 {
-			result.Notes = append(result.Notes, p.preparer.Prepare(ctx, a.AllDown, lost)...)
+			result.Notes = append(result.Notes, p.preparer.Prepare(ctx, a.AllDown, a.Observed, lost)...)
 		}
 		p.done <- result
 	})

@@ -16,6 +16,7 @@ import (
 	"holdfast/container/stage"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/nodump"
+	"holdfast/internal/ownlog"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -61,6 +62,7 @@ type agent struct {
 	commits    *master.Commits
 	usage      usage // of the task
 	execs      *execs
+	ownLog     *ownlog.Copy   // nil: its log is not copied
 	wg         sync.WaitGroup // attempts' goroutines, copies of output, reach
 }
 
@@ -82,7 +84,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer a.dir.close()
 	if cfg.OwnLog != "" {
-		defer a.copyLog().Stop("")
+		a.ownLog = a.copyLog()
+		defer a.ownLog.Stop("")
 	}
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -393,6 +396,9 @@ func (a *agent) end(grace time.Duration, killed bool) {
 	a.dropArrival()
 	if a.task != nil {
 		a.task.close(ctx, a.box)
+	}
+	if a.ownLog != nil {
+		a.ownLog.Stop("") // once all agents have left, the job ends, and so does this container
 	}
 	if a.conn != nil {
 		a.conn.Close()

@@ -44,6 +44,7 @@ func init() {
 // agentFile says what agent a process is to be.
 type agentFile struct {
 	Master, JobDirectory, Container, Dir   string
+	OwnLog                                 string
 	Keys                                   jobtls.Keys
 	NoNamespace, UserNamespace, NoSteering bool
 	WarmAfter                              time.Duration
@@ -67,7 +68,7 @@ func agentPart(args []string) error {
 	}
 	return container.Run(context.Background(), container.Config{
 		Master: f.Master, JobDirectory: f.JobDirectory, Container: f.Container, Host: "127.0.0.1", Keys: f.Keys,
-		WorkDir: filepath.Join(f.Dir, "container"), LogDir: filepath.Join(f.Dir, "logs"), TmpDir: filepath.Join(f.Dir, "tmp"),
+		WorkDir: filepath.Join(f.Dir, "container"), LogDir: filepath.Join(f.Dir, "logs"), TmpDir: filepath.Join(f.Dir, "tmp"), OwnLog: f.OwnLog,
 		Log:         logrus.NewEntry(logrus.New()),
 		NoNamespace: f.NoNamespace, UserNamespace: f.UserNamespace, NoSteering: f.NoSteering,
 		WarmAfter: f.WarmAfter, OwnProcess: true,
@@ -118,7 +119,7 @@ func (m *master) startAgentProcess(name string, uid uint32, change func(*contain
 	b, err := json.Marshal(agentFile{
 		Master: m.address, JobDirectory: m.jobDir, Container: name, Dir: dir, Keys: m.keys.Agent,
 		NoNamespace: c.NoNamespace, UserNamespace: c.UserNamespace, NoSteering: c.NoSteering,
-		WarmAfter: c.WarmAfter, Forbidden: forbidden,
+		WarmAfter: c.WarmAfter, OwnLog: c.OwnLog, Forbidden: forbidden,
 	})
 	if err != nil {
 		m.t.Fatal(err)
@@ -133,6 +134,14 @@ func (m *master) startAgentProcess(name string, uid uint32, change func(*contain
 	cmd := exec.Command(testBinary(m.t), "part-agent", file)
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = &testLog{m.t}, &testLog{m.t}
+	if c.OwnLog != "" { // it is copied from a file
+		stderr, err := os.Create(filepath.Join(dir, "stderr"))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		defer stderr.Close()
+		cmd.Stderr = stderr
+	}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	switch uid {

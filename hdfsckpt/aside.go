@@ -331,15 +331,18 @@ func forgetAside(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// moveTorn moves checkpoints aside that are torn, and certainly of their format. With age
-// 0 nobody writes to the store; otherwise those that were written to less than age ago
-// stay, and all of them while anything is being written. Those of formats with a pointer
-// stay: it never names them.
+// moveTorn moves checkpoints aside that are torn, and certainly of their format. While tasks
+// may write, those that were written to less than age ago stay, and all of them while
+// anything is being written; while observers may, those to which something happens. Those of
+// formats with a pointer stay: it never names them.
 //
 // What this user may not move is returned in left, and is no error. What is nested is of
 // another store, and stays.
-func moveTorn(ctx context.Context, s store.Store, age time.Duration, nested func(name string) bool) (moved []Aside, left []error, err error) {
-	list, err := torn(ctx, s, age)
+func moveTorn(ctx context.Context, s store.Store, age time.Duration, by writers.Activity, nested func(name string) bool) (moved []Aside, left []error, err error) {
+	list, err := torn(ctx, s, age, by)
+	if err == nil && by == writers.Observers && len(list) > 0 {
+		list, err = staysTorn(ctx, s, age)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -389,7 +392,7 @@ func withItsDirectory(ctx context.Context, s store.Store, c format.Checkpoint) (
 }
 
 // torn returns the checkpoints that moveTorn moves.
-func torn(ctx context.Context, s store.Store, age time.Duration) ([]format.Checkpoint, error) {
+func torn(ctx context.Context, s store.Store, age time.Duration, by writers.Activity) ([]format.Checkpoint, error) {
 	rule, err := format.ReadRule(ctx, s)
 	if err != nil {
 		return nil, err
@@ -400,9 +403,9 @@ func torn(ctx context.Context, s store.Store, age time.Duration) ([]format.Check
 	}
 	list = slices.DeleteFunc(list, func(c format.Checkpoint) bool {
 		return !c.Certain || c.State != format.Torn && c.State != format.InProgress || c.Name == "." ||
-			age > 0 && (c.Inferred || time.Since(c.Time) < age)
+			by == writers.Tasks && (c.Inferred || time.Since(c.Time) < age)
 	})
-	if len(list) == 0 || age == 0 {
+	if len(list) == 0 || by == writers.Nobody {
 		return list, nil
 	}
 	retained, err := retain.Names(ctx, s) // what is being removed is no broken save
@@ -413,4 +416,22 @@ func torn(ctx context.Context, s store.Store, age time.Duration) ([]format.Check
 		return nil, err
 	}
 	return slices.DeleteFunc(list, func(c format.Checkpoint) bool { return retained[c.Name] }), nil
+}
+
+// staysTorn returns what is torn while observers may write, once nothing has happened to any
+// of it for a while; nothing if that does not come to be.
+func staysTorn(ctx context.Context, s store.Store, age time.Duration) (list []format.Checkpoint, err error) {
+	stays, err := writers.StaysBroken(ctx, s, func() (bool, string, error) {
+		var err error
+		list, err = torn(ctx, s, age, writers.Observers)
+		var text strings.Builder
+		for _, c := range list {
+			fmt.Fprintln(&text, c.Name, c.Files)
+		}
+		return len(list) > 0, text.String(), err
+	})
+	if err != nil || !stays {
+		return nil, err
+	}
+	return list, nil
 }

@@ -124,16 +124,32 @@ func (r Report) Lines() []string {
 // A directory that is a store of its own stays as it is while that has writers: who
 // prepares that store knows which of them are alive.
 func Repair(ctx context.Context, s store.Store, age time.Duration) (Report, error) {
-	return repair(ctx, s, age, true)
+	return repair(ctx, s, age, writing(age), true)
+}
+
+// RepairObserved is Repair while only tasks run that are not those which start from the
+// store: what these have left broken is put right as if nobody wrote, but once nothing has
+// happened to it for some seconds, and not while anything is being written. Other leftovers
+// stay until they are older than age.
+func RepairObserved(ctx context.Context, s store.Store, age time.Duration) (Report, error) {
+	return repair(ctx, s, age, writers.Observers, true)
 }
 
 // RepairAtEnd is Repair at a job's end, when nobody of it writes: torn checkpoints stay
 // where they are, for people to see, until a job starts.
 func RepairAtEnd(ctx context.Context, s store.Store, age time.Duration) (Report, error) {
-	return repair(ctx, s, age, false)
+	return repair(ctx, s, age, writing(age), false)
 }
 
-func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) (report Report, err error) {
+// writing is who may be writing where what is younger than age is left alone.
+func writing(age time.Duration) writers.Activity {
+	if age == 0 {
+		return writers.Nobody
+	}
+	return writers.Tasks
+}
+
+func repair(ctx context.Context, s store.Store, age time.Duration, by writers.Activity, starts bool) (report Report, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
@@ -142,17 +158,17 @@ func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) 
 	if report.Nested, err = writers.Nested(ctx, s); err != nil {
 		return report, err
 	}
-	if report.Restored, err = retain.Repair(ctx, s, age > 0); err != nil {
+	if report.Restored, err = retain.Repair(ctx, s, by); err != nil {
 		return report, err
 	}
 	if starts {
-		if report.Aside, report.Left, err = moveTorn(ctx, s, age, report.isNested); err != nil {
+		if report.Aside, report.Left, err = moveTorn(ctx, s, age, by, report.isNested); err != nil {
 			return report, err
 		}
 	}
 	for _, p := range formats.Pointers() {
 		if !p.Traits().RepairsPointer {
-			if starts && age == 0 {
+			if starts && by != writers.Tasks {
 				err = (&pointing{s, p, report.isNested}).restoreNamed(ctx, &report)
 			}
 			if err != nil {

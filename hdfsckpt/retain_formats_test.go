@@ -324,6 +324,11 @@ func TestRestoredWhileOthersRun(t *testing.T) {
 	if got := fmt.Sprint(report.Restored); err != nil || got != "[last.pt]" {
 		t.Errorf("while others run: %s, %v", got, err)
 	}
+	report, err = hdfsckpt.RepairObserved(ctx, s, time.Hour)
+	if got := fmt.Sprint(report.Restored); err != nil || got != "[dcp]" {
+		t.Errorf("while observers run: %s, %v", got, err)
+	}
+	must(t, retain.Replacing(ctx, s, "dcp/__0_0.distcp"))
 	report, err = hdfsckpt.Repair(ctx, s, 0)
 	if got := fmt.Sprint(report.Restored); err != nil || got != "[dcp]" {
 		t.Errorf("when nobody runs: %s, %v", got, err)

@@ -466,6 +466,53 @@ func TestTornOfTheLivingStays(t *testing.T) {
 	})
 }
 
+// TestTornWhileObserversRun: of the tasks that start again, none is alive to complete what is
+// torn, however young it is.
+func TestTornWhileObserversRun(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		putTrainer(t, s, "checkpoint-10")
+		putTrainer(t, s, "checkpoint-20", "trainer_state.json")
+		report, err := hdfsckpt.RepairObserved(context.Background(), s, 365*24*time.Hour)
+		if err != nil || len(report.Aside) != 1 || report.Aside[0].Name != "checkpoint-20" {
+			t.Errorf("it says %s, %v", report, err)
+		}
+	})
+}
+
+// TestAnObserverSaves: what a task that goes on running completes meanwhile is not torn.
+func TestAnObserverSaves(t *testing.T) {
+	local, err := store.NewLocal(t.TempDir())
+	must(t, err)
+	defer local.Close()
+	putTrainer(t, local, "checkpoint-30", "trainer_state.json")
+	s := &completing{Local: local, lists: 3, dir: "checkpoint-30", complete: func() {
+		put(t, local, "checkpoint-30/trainer_state.json", []byte("{\n  \"global_step\": 1\n}\n"))
+	}}
+	report, err := hdfsckpt.RepairObserved(context.Background(), s, 365*24*time.Hour)
+	if err != nil || len(report.Aside) != 0 || s.lists > 0 {
+		t.Errorf("it says %s, %v", report, err)
+	}
+}
+
+// completing is a store in which a checkpoint is completed after its directory was listed some
+// times.
+type completing struct {
+	*store.Local
+	lists    int
+	dir      string
+	complete func()
+}
+
+func (c *completing) List(ctx context.Context, dir string) ([]store.Info, error) {
+	list, err := c.Local.List(ctx, dir)
+	if dir == c.dir {
+		if c.lists--; c.lists == 0 {
+			c.complete()
+		}
+	}
+	return list, err
+}
+
 // TestAnotherStoreWithin: while somebody writes to a checkpoint directory that lies in this
 // one, what is unfinished there is not this store's to judge, though nobody writes to this.
 func TestAnotherStoreWithin(t *testing.T) {

@@ -66,16 +66,23 @@ func (p *Preparer) hasEnded() bool {
 
 // Prepare makes every directory safe to start from, all of them concurrently. It fences
 // the containers in lost first: the job has given them up, but what ran there may still
-// be alive. allDown says that no task of the job runs, so that the files of unfinished
-// saves can be removed whatever their age. The notes say what was repaired, and which
-// directory could not be prepared: the tasks are started all the same, since they learn
-// from a store that does not answer themselves.
-func (p *Preparer) Prepare(ctx context.Context, allDown bool, lost []string) (notes []string) {
+// be alive. allDown says that no task of the job runs but observers (observed), which may write for
+// themselves, so that what unfinished saves have left is moved out of the way whatever its
+// age. The notes say what was repaired, and which directory could not be prepared: the tasks
+// are started all the same, since they learn from a store that does not answer themselves.
+func (p *Preparer) Prepare(ctx context.Context, allDown, observed bool, lost []string) (notes []string) {
+	by := writers.Tasks
+	switch {
+	case allDown && observed:
+		by = writers.Observers
+	case allDown:
+		by = writers.Nobody
+	}
 	byDirectory := make([]string, len(p.cfg.Checkpoints))
 	var wg sync.WaitGroup
 	for i, c := range p.cfg.Checkpoints {
 		wg.Go(func() {
-			done, err := p.prepare(ctx, c, allDown, lost)
+			done, err := p.prepare(ctx, c, by, lost)
 			switch {
 			case err != nil:
 				byDirectory[i] = fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)
@@ -94,11 +101,11 @@ func (p *Preparer) Prepare(ctx context.Context, allDown bool, lost []string) (no
 }
 
 // prepare retries while the store does not answer. It returns what it has done.
-func (p *Preparer) prepare(ctx context.Context, c *proto.CheckpointSpec, allDown bool, lost []string) ([]string, error) {
+func (p *Preparer) prepare(ctx context.Context, c *proto.CheckpointSpec, by writers.Activity, lost []string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	for {
-		done, err := p.prepareOnce(ctx, c, allDown, lost)
+		done, err := p.prepareOnce(ctx, c, by, lost)
 		if err == nil {
 			return done, nil
 		}
@@ -109,7 +116,7 @@ func (p *Preparer) prepare(ctx context.Context, c *proto.CheckpointSpec, allDown
 	}
 }
 
-func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, allDown bool, lost []string) ([]string, error) {
+func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, by writers.Activity, lost []string) ([]string, error) {
 	store, err := p.cfg.OpenStore(ctx, c.Uri)
 	if err != nil {
 		return nil, err
@@ -131,11 +138,15 @@ func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, all
 	if err != nil {
 		return done, err
 	}
-	age := leftoverAge
-	if allDown && len(others) == 0 {
-		age = 0
+	makeSafe, age := hdfsckpt.Repair, leftoverAge
+	if len(others) == 0 {
+		switch by {
+		case writers.Nobody:
+			age = 0
+		case writers.Observers:
+			makeSafe = hdfsckpt.RepairObserved
+		}
 	}
-	makeSafe := hdfsckpt.Repair
 	if p.hasEnded() {
 		makeSafe = hdfsckpt.RepairAtEnd
 	}

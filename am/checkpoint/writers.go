@@ -88,7 +88,7 @@ func (p *Preparer) Finish(ctx context.Context, succeeded bool) {
 			p.cfg.Log.WithError(err).Warn("what is left of this job's writers stays")
 		}
 	}
-	for _, n := range p.Prepare(ctx, true, nil) {
+	for _, n := range p.Prepare(ctx, true, false, nil) {
 		p.cfg.Log.Info(n)
 	}
 }

@@ -83,11 +83,13 @@ type ReleaseAgent struct{ Container, Why string }
 type Route struct{ Cut []string }
 
 // PrepareStore makes the checkpoint directories safe to start from; StorePrepared follows.
-// AllDown: no task runs, so broken saves may be removed. What may still be alive in
+// AllDown: no task runs but optional ones, so broken saves may be moved out of the way.
+// Observed: optional ones run, which may write for themselves. What may still be alive in
 // the containers Fenced is not to complete a save any longer.
 type PrepareStore struct {
-	AllDown bool
-	Fenced  []string
+	AllDown  bool
+	Observed bool
+	Fenced   []string
 }
 
 // Record adds a line to the event log.

@@ -124,3 +124,15 @@ func TestAllRestartWithoutAnOptionalTask(t *testing.T) {
 		t.Errorf("%s is %s, attempt %d\n%s", w.Name, w.State, w.Attempt, p.log.String())
 	}
 }
+
+// TestAllRestartBesideAnObserver: one that goes on running does not keep from being put right
+// what the others have left, and is told of.
+func TestAllRestartBesideAnObserver(t *testing.T) {
+	roles := append(ranks(2), &proto.RoleSpec{Name: "tensorboard", Count: 1, MemoryMb: 1024, Vcores: 1,
+		Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})
+	p := play(t, roles, 3)
+	p.step(core.Begin{})
+	p.exit("worker-0", core.TaskExited{Signal: 9})
+	p.wait(time.Minute)
+	p.says("core.PrepareStore{AllDown:true Observed:true}")
+}

@@ -41,7 +41,7 @@ type player struct {
 }
 
 // usual leaves out of a transcript what is so of nearly all.
-var usual = strings.NewReplacer(" NeedsPeers:false", "", "FixedWorld:false", "", " Absent:[]", "", " Fenced:[]", "", " WorldChanged:false", "", " Pause:0s", "", " Others:map[]", "", " Near:[]", "", " Counts:[]", "", " PeerPort:0 Notes:", " Notes:")
+var usual = strings.NewReplacer(" NeedsPeers:false", "", "FixedWorld:false", "", " Absent:[]", "", " Fenced:[]", "", " Observed:false", "", " WorldChanged:false", "", " Pause:0s", "", " Others:map[]", "", " Near:[]", "", " Counts:[]", "", " PeerPort:0 Notes:", " Notes:")
 
 func play(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
 	t.Helper()

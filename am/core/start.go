@@ -38,7 +38,11 @@ func (j *Job) startReady() {
 	}
 	if dirty && j.storeRequested.IsZero() {
 		j.storeRequested = j.now
-		j.emit(PrepareStore{AllDown: !j.any(func(t *task) bool { return t.state.active() }), Fenced: j.fenced()})
+		j.emit(PrepareStore{
+			AllDown:  !j.any(func(t *task) bool { return t.state.active() && !t.optional() }),
+			Observed: j.any(func(t *task) bool { return t.state.active() && t.optional() }),
+			Fenced:   j.fenced(),
+		})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/manifest"
@@ -16,26 +15,19 @@ import (
 	"holdfast/hdfsckpt/writers"
 )
 
-const (
-	// stillFor is how long nothing may have happened to a checkpoint that is being
-	// replaced for its program to be taken for dead while others run.
-	stillFor  = 5 * time.Second
-	stillPoll = 250 * time.Millisecond
-)
-
 // Repair restores what was being removed or replaced when its program was lost, where
-// that left something visible that is not whole. While tasks run (live), only checkpoints
-// of steady formats are restored, once nothing has happened to them for a while. It returns
-// the names of what was restored.
-func Repair(ctx context.Context, s store.Store, live bool) (restored []string, err error) {
+// that left something visible that is not whole. While anybody may write, that is restored
+// once nothing has happened to it for a while; while tasks may, only checkpoints of steady
+// formats. It returns the names of what was restored.
+func Repair(ctx context.Context, s store.Store, by writers.Activity) (restored []string, err error) {
 	all, err := entries(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range all {
-		broken, err := b.broken(ctx, live)
-		if err == nil && broken && live {
-			broken, err = b.staysBroken(ctx)
+		broken, err := b.broken(ctx, by)
+		if err == nil && broken && by != writers.Nobody {
+			broken, err = b.staysBroken(ctx, by)
 		}
 		if err != nil {
 			return restored, err
@@ -55,15 +47,15 @@ func Repair(ctx context.Context, s store.Store, live bool) (restored []string, e
 // retained ones. If none is visible, the checkpoint was removed as the program wanted; or,
 // if it was being replaced, all its files were moved and the new ones did not follow. An entry that makes nothing whole is removed,
 // unless somebody may be writing it, or another rule of the store might find it whole.
-// While tasks run (live), only steady formats are judged.
-func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
+// While tasks may write, only steady formats are judged.
+func (b *backup) broken(ctx context.Context, by writers.Activity) (bool, error) {
 	b.listed = nil
 	c, err := b.look(ctx, visible)
 	if err != nil {
 		return false, err
 	}
 	if c != nil && c.Whole() {
-		return false, b.clearEmpty(ctx, live)
+		return false, b.clearEmpty(ctx, by)
 	}
 	if b.How == removed {
 		if left, err := b.visibleFiles(ctx); err != nil || len(left) == 0 {
@@ -73,16 +65,16 @@ func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
 	if c, err = b.look(ctx, visible|retained); err != nil || c == nil {
 		return false, err
 	}
-	if !c.Whole() && !live && b.owner.Rule != (format.Rule{}) {
+	if !c.Whole() && by == writers.Nobody && b.owner.Rule != (format.Rule{}) {
 		return false, b.clear(ctx)
 	}
-	return c.Whole() && (!live || c.Traits().Steady), nil
+	return c.Whole() && (by != writers.Tasks || c.Traits().Steady), nil
 }
 
 // clearEmpty removes an entry into which nothing was moved, or out of which all was
 // restored.
-func (b *backup) clearEmpty(ctx context.Context, live bool) error {
-	if live {
+func (b *backup) clearEmpty(ctx context.Context, by writers.Activity) error {
+	if by != writers.Nobody {
 		return nil
 	}
 	moved, err := b.retainedFiles(ctx)
@@ -104,48 +96,24 @@ func (b *backup) visibleFiles(ctx context.Context) ([]store.Info, error) {
 }
 
 // staysBroken watches it for a while.
-func (b *backup) staysBroken(ctx context.Context) (bool, error) {
-	files := func() (string, error) {
+func (b *backup) staysBroken(ctx context.Context, by writers.Activity) (bool, error) {
+	return writers.StaysBroken(ctx, b.s, func() (bool, string, error) {
+		broken, err := b.broken(ctx, by)
+		if err != nil || !broken {
+			return false, "", err
+		}
 		b.listed = nil
 		left, err := b.visibleFiles(ctx)
 		if err != nil {
-			return "", err
+			return false, "", err
 		}
 		moved, err := b.retainedFiles(ctx)
 		var text strings.Builder
 		for _, i := range slices.Concat(left, moved) {
 			fmt.Fprintln(&text, i.Name, i.Size, i.ModTime.UnixNano(), i.Inode)
 		}
-		return text.String(), err
-	}
-	before, err := files()
-	if err != nil {
-		return false, err
-	}
-	tick := time.NewTicker(stillPoll)
-	defer tick.Stop()
-	since := time.Now()
-	for time.Since(since) < stillFor {
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-tick.C:
-		}
-		now, err := files()
-		if err != nil {
-			return false, err
-		}
-		if now != before {
-			before, since = now, time.Now()
-		}
-		if broken, err := b.broken(ctx, true); err != nil || !broken {
-			return false, err
-		}
-		if writing, err := writers.Writing(ctx, b.s); err != nil || writing {
-			return false, err // what comes next may take long
-		}
-	}
-	return true, nil
+		return true, text.String(), err
+	})
 }
 
 // restore moves back what is retained. The marker of a checkpoint that has the name

@@ -90,14 +90,17 @@ func (c *Copy) run(ctx context.Context) {
 }
 
 // Stop copies the rest and then last, which the file does not have, and ends. It takes no
-// more than a few seconds.
+// more than a few seconds; after the first call it does nothing.
 func (c *Copy) Stop(last string) {
 	c.stop()
 	<-c.done
 	if c.file == nil {
 		return
 	}
-	defer c.file.Close()
+	defer func() {
+		c.file.Close()
+		c.file = nil
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), finalTime)
 	defer cancel()
 	if err := c.copy(ctx, finalTime); err == nil && last != "" {

@@ -72,6 +72,14 @@ var recoveryRules = []rule{
 		pkg:     "container", test: "TestWhatIsLeftBehindMeetsNobody",
 	},
 	{
+		promise: "an agent's log is copied to its end before the job can end",
+		file:    "container/agent.go",
+		old: `		a.ownLog.Stop("") // once all agents have left, the job ends, and so does this container
+`,
+		new: ``,
+		pkg: "container", test: "TestAnAgentsLogIsCopiedBeforeItLeaves",
+	},
+	{
 		promise: "where ranks were met before, nobody listens",
 		file:    "container/task.go",
 		old: `		t.former = append(t.former, former)

@@ -367,9 +367,37 @@ var storageRules = []rule{
 	{
 		promise: "while others run, what was written to lately is not taken for torn",
 		file:    "hdfsckpt/aside.go",
-		old:     `age > 0 && (c.Inferred || time.Since(c.Time) < age)`,
-		new:     `age > 0 && c.Inferred`,
+		old:     `by == writers.Tasks && (c.Inferred || time.Since(c.Time) < age)`,
+		new:     `by == writers.Tasks && c.Inferred`,
 		pkg:     "hdfsckpt", test: "TestTornOfTheLivingStays/local",
+	},
+	{
+		promise: "while observers run, what is torn is moved aside although it is young",
+		file:    "hdfsckpt/aside.go",
+		old:     `by == writers.Tasks && (c.Inferred || time.Since(c.Time) < age)`,
+		new:     `by != writers.Nobody && (c.Inferred || time.Since(c.Time) < age)`,
+		pkg:     "hdfsckpt", test: "TestTornWhileObserversRun/local",
+	},
+	{
+		promise: "while observers run, what one of them is saving stays",
+		file:    "hdfsckpt/aside.go",
+		old:     `if err == nil && by == writers.Observers && len(list) > 0 {`,
+		new:     `if false {`,
+		pkg:     "hdfsckpt", test: "TestAnObserverSaves",
+	},
+	{
+		promise: "while observers run, what was being saved over is restored",
+		file:    "hdfsckpt/retain/repair.go",
+		old:     `return c.Whole() && (by != writers.Tasks || c.Traits().Steady), nil`,
+		new:     `return c.Whole() && (by == writers.Nobody || c.Traits().Steady), nil`,
+		pkg:     "hdfsckpt", test: "TestRestoredWhileOthersRun",
+	},
+	{
+		promise: "an observer that runs keeps nothing from being put right before the others start again",
+		file:    "am/core/start.go",
+		old:     `return t.state.active() && !t.optional() }),`,
+		new:     `return t.state.active() }),`,
+		pkg:     "am/core", test: "TestAllRestartBesideAnObserver",
 	},
 	{
 		promise: "while anything is being written, nothing is moved aside",
@@ -388,11 +416,9 @@ var storageRules = []rule{
 	{
 		promise: "before tasks start again, a torn checkpoint is out of the way: after a loss that the master saw",
 		file:    "am/checkpoint/preparer.go",
-		old: `	if allDown && len(others) == 0 {
-`,
-		new: `	if false {
-`,
-		pkg: "cmd/yarn-submit", test: "TestTornAndLost/kill,_20",
+		old:     `if len(others) == 0 {`,
+		new:     `if false {`,
+		pkg:     "cmd/yarn-submit", test: "TestTornAndLost/kill,_20",
 	},
 	{
 		promise: "before a job starts anew, a torn checkpoint is out of the way: after a loss that nobody saw",
@@ -469,7 +495,7 @@ var storageRules = []rule{
 	{
 		promise: "what was being replaced when its program was lost comes back",
 		file:    "hdfsckpt/repair.go",
-		old:     `if report.Restored, err = retain.Repair(ctx, s, age > 0); err != nil {`,
+		old:     `if report.Restored, err = retain.Repair(ctx, s, by); err != nil {`,
 		new:     `if _ = retain.Repair; err != nil {`,
 		pkg:     "hdfsckpt", test: "TestReplacementThatNeverCame/nobody_runs",
 	},
@@ -483,7 +509,7 @@ var storageRules = []rule{
 	{
 		promise: "while other tasks run, what another program may still be saving over is not put back",
 		file:    "hdfsckpt/retain/repair.go",
-		old:     `return c.Whole() && (!live || c.Traits().Steady), nil`,
+		old:     `return c.Whole() && (by != writers.Tasks || c.Traits().Steady), nil`,
 		new:     `return c.Whole(), nil`,
 		pkg:     "hdfsckpt", test: "TestRestoredWhileOthersRun",
 	},
