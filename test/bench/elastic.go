@@ -192,9 +192,10 @@ func (r *ourRanks) stop(ctx context.Context) error {
 	return err
 }
 
-// torchruns are as many launchers of torchelastic as there are ranks.
+// torchruns are as many launchers of torchelastic as there are ranks. The first of them is
+// told to serve the store of all; where none is told, whichever is first to listen does.
 type torchruns struct {
-	command func(context.Context) *exec.Cmd
+	command func(ctx context.Context, serves bool) *exec.Cmd
 	started []*exec.Cmd
 }
 
@@ -207,13 +208,13 @@ func startTorchrun(ctx context.Context, python, dir, marks, settings string) (ra
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	r := &torchruns{command: func(ctx context.Context) *exec.Cmd {
-		args := []string{"-m", "torch.distributed.run", "--nnodes=3:4", "--nproc_per_node=1", "--max_restarts=100",
-			"--rdzv_backend=c10d", "--rdzv_endpoint=" + endpoint, "--rdzv_id=bench"}
+	r := &torchruns{command: func(ctx context.Context, serves bool) *exec.Cmd {
+		conf := fmt.Sprintf("is_host=%t", serves)
 		if settings != "" {
-			args = append(args, "--rdzv_conf="+settings)
+			conf += "," + settings
 		}
-		cmd := exec.CommandContext(ctx, python, append(args, "elastic.py")...)
+		cmd := exec.CommandContext(ctx, python, "-m", "torch.distributed.run", "--nnodes=3:4", "--nproc_per_node=1", "--max_restarts=100",
+			"--rdzv_backend=c10d", "--rdzv_endpoint="+endpoint, "--rdzv_id=bench", "--rdzv_conf="+conf, "elastic.py")
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "MARKS="+marks)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		return cmd
@@ -227,7 +228,7 @@ func startTorchrun(ctx context.Context, python, dir, marks, settings string) (ra
 }
 
 func (r *torchruns) add(ctx context.Context) error {
-	cmd := r.command(ctx)
+	cmd := r.command(ctx, len(r.started) == 0)
 	output, err := os.OpenFile(filepath.Join(cmd.Dir, "torchrun.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -240,7 +241,7 @@ func (r *torchruns) add(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the last one, with its rank. The first has the store of all.
+// kill ends the last one, with its rank.
 func (r *torchruns) kill(context.Context) error {
 	last := r.started[len(r.started)-1]
 	r.started = r.started[:len(r.started)-1]
