@@ -121,9 +121,14 @@ func TestASaverIsRemembered(t *testing.T) {
 	}
 	w0.exit(0)
 	w1.exit(0)
-	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+	final := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 	if b, err := os.ReadFile(state); err != nil || !strings.Contains(string(b), "sharded.ckpt-1200") {
 		t.Errorf("it is %q, %v", b, err)
+	}
+	if !slices.ContainsFunc(final.Events, func(e *proto.JobEvent) bool {
+		return strings.Contains(e.Text, "pointed checkpoint at sharded.ckpt-1200")
+	}) {
+		t.Errorf("the event log does not say so: %v", final.Events)
 	}
 }
 

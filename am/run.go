@@ -106,7 +106,9 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 func (m *Master) finishDirectories(ctx context.Context, succeeded bool) {
 	ctx, cancel := context.WithTimeout(ctx, directoryTimeout)
 	defer cancel()
-	m.preparation.preparer.Finish(ctx, succeeded)
+	for _, n := range m.preparation.preparer.Finish(ctx, succeeded) {
+		m.status.Note(n)
+	}
 }
 
 // waitAtMost waits until f returns, or for a time.

@@ -118,6 +118,10 @@ func WriterName(job, container string) string { return job + "." + container }
 // writes nothing but the job's heartbeat.
 const MasterContainer = "am"
 
+// SubmissionContainer stands for the submission among a job's writers, from before the job
+// is YARN's until its application master writes.
+const SubmissionContainer = "submission"
+
 // WritersJob is the job of a writer.
 func WritersJob(name string) string {
 	job, _ := Writer(name)

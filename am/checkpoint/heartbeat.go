@@ -25,12 +25,20 @@ func (p *Preparer) Heartbeat(ctx context.Context) {
 // writer is the name under which the master itself appears among a store's writers.
 func (p *Preparer) writer() string { return proto.WriterName(p.cfg.Job, proto.MasterContainer) }
 
-// createHeartbeat makes the directory whose modification time is the job's heartbeat.
+// createHeartbeat makes the directory whose modification time is the job's heartbeat. The
+// record of the submission, in whose place it is, is removed.
 func (p *Preparer) createHeartbeat(ctx context.Context, ckptStore store.Store) error {
 	if p.hasEnded() {
 		return nil
 	}
-	return store.MkdirAll(ctx, ckptStore, writers.Dir(p.writer()), 0o755)
+	if err := store.MkdirAll(ctx, ckptStore, writers.Dir(p.writer()), 0o755); err != nil {
+		return err
+	}
+	err := ckptStore.Remove(ctx, writers.Dir(proto.WriterName(p.cfg.Job, proto.SubmissionContainer)))
+	if store.Vanished(err) {
+		err = nil
+	}
+	return err
 }
 
 func (p *Preparer) heartbeat(ctx context.Context, uri string) {

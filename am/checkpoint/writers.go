@@ -77,9 +77,10 @@ func (p *Preparer) lastAlive(store store.Store, job string) time.Time {
 
 // Finish is called once, when the job has ended and nothing of it is to write any longer.
 // It fences the containers whose agents have not left in order, since they may still be
-// alive, removes the job's heartbeat, and leaves the directories safe to start from.
-// succeeded says that the program has saved all that it wanted to.
-func (p *Preparer) Finish(ctx context.Context, succeeded bool) {
+// alive, removes the job's heartbeat, and leaves the directories safe to start from, of which
+// the notes are as those of Prepare. succeeded says that the program has saved all that it
+// wanted to.
+func (p *Preparer) Finish(ctx context.Context, succeeded bool) (notes []string) {
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()
@@ -88,9 +89,7 @@ func (p *Preparer) Finish(ctx context.Context, succeeded bool) {
 			p.cfg.Log.WithError(err).Warn("what is left of this job's writers stays")
 		}
 	}
-	for _, n := range p.Prepare(ctx, true, false, nil) {
-		p.cfg.Log.Info(n)
-	}
+	return p.Prepare(ctx, true, false, nil)
 }
 
 func (p *Preparer) finish(ctx context.Context, uri string, succeeded bool) error {
@@ -112,7 +111,7 @@ func (p *Preparer) removeWriters(ctx context.Context, ckptStore store.Store) err
 	for _, w := range all {
 		switch job, container := proto.Writer(w); {
 		case job != p.cfg.Job:
-		case container == proto.MasterContainer:
+		case container == proto.MasterContainer, container == proto.SubmissionContainer:
 			err = errors.Join(err, store.RemoveDir(ctx, ckptStore, writers.Dir(w)))
 		default:
 			err = errors.Join(err, writers.Fence(ctx, ckptStore, w))

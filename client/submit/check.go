@@ -219,8 +219,8 @@ func (c checks) each(check func([]yarn.Demand) error) error {
 func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, notify Notify) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, cp := range spec.Checkpoints {
-		if !strings.HasPrefix(cp.Uri, "hdfs:") {
-			continue // a directory of the nodes: only they can tell
+		if !onHDFS(cp.Uri) {
+			continue
 		}
 		g.Go(func() error {
 			s, err := c.Open(ctx, cp.Uri)
@@ -229,7 +229,7 @@ func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSp
 				err = CheckWritable(ctx, s)
 			}
 			if err == nil {
-				return checkExclusive(ctx, s, cp, c.OpenExisting, ended(c), notify)
+				return checkExclusive(ctx, s, cp, c.OpenExisting, fatesByYARN(c), notify)
 			}
 			if errors.Is(err, fs.ErrPermission) && !zone.IsNoKey(err) {
 				return fmt.Errorf("the checkpoint directory %s is not writable for %s: %w; have its owner or permissions changed (hdfs dfs -chown, -chmod), or name another with --checkpoint", cp.Uri, c.User, err)
@@ -242,6 +242,10 @@ func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSp
 	}
 	return g.Wait()
 }
+
+// onHDFS reports whether a checkpoint directory is on HDFS. Of another, which is a directory
+// of the nodes, only they can tell anything.
+func onHDFS(uri string) bool { return strings.HasPrefix(uri, "hdfs:") }
 
 // CheckWritable checks that files can be created in a directory. It leaves none.
 func CheckWritable(ctx context.Context, s store.Store) error {

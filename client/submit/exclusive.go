@@ -11,8 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"holdfast/client"
 	"holdfast/client/cluster"
+	"holdfast/client/jobs"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
 	"holdfast/internal/hadoop/yarn"
@@ -23,20 +26,35 @@ import (
 // a newline. It may be called concurrently.
 type Notify func(note string)
 
+// fate is what is known of a job.
+type fate int
+
+const (
+	unknown fate = iota
+	alive        // it runs, or is going to
+	over
+)
+
+// fates returns what is known of a job.
+type fates func(ctx context.Context, job string) fate
+
 // opener opens a store that exists.
 type opener func(ctx context.Context, uri string) (store.Store, error)
 
+// remedy is for a directory that another job writes to; it is formatted with the checkpoint's
+// path and its URI.
+const remedy = "wait for its end, name another directory, or have both write there with --checkpoint %s=%s,share=true"
+
 // checkExclusive refuses a checkpoint directory that another live job writes to, or one
 // in which or below which such a directory lies, unless it is to be shared: each job would
-// take the other's unfinished saves for torn checkpoints. Jobs that are known to have ended
-// (over), and those that send no heartbeat for writers.LostAfter, are fenced off; before it
-// waits for heartbeats, it says so through notify.
-func checkExclusive(ctx context.Context, s store.Store, c *proto.CheckpointSpec, open opener, over func(ctx context.Context, job string) bool, notify Notify) error {
-	living, err := liveWriters(ctx, s, over, notify)
+// take the other's unfinished saves for torn checkpoints. Jobs that are known to have ended,
+// and those of which nothing is known and that send no heartbeat for writers.LostAfter, are
+// fenced off; before it waits for heartbeats, it says so through notify.
+func checkExclusive(ctx context.Context, s store.Store, c *proto.CheckpointSpec, open opener, fateOf fates, notify Notify) error {
+	living, err := liveWriters(ctx, s, fateOf, notify)
 	if err != nil {
 		return fmt.Errorf("cannot tell who writes to the checkpoint directory %s: %w", c.Uri, err)
 	}
-	const remedy = "wait for its end, name another directory, or have both write there with --checkpoint %s=%s,share=true"
 	switch {
 	case c.Share:
 		return nil
@@ -48,7 +66,7 @@ func checkExclusive(ctx context.Context, s store.Store, c *proto.CheckpointSpec,
 		return fmt.Errorf("cannot tell who writes below the checkpoint directory %s: %w", c.Uri, err)
 	}
 	for _, uri := range near {
-		living, err := liveAt(ctx, uri, open, over, notify)
+		living, err := liveAt(ctx, uri, open, fateOf, notify)
 		if err != nil {
 			return fmt.Errorf("cannot tell who writes to %s, which overlaps the checkpoint directory %s: %w", uri, c.Uri, err)
 		}
@@ -83,12 +101,12 @@ func overlapping(ctx context.Context, s store.Store, uri string) ([]string, erro
 }
 
 // liveAt is liveWriters for the store at a URI; none where this user may not see them.
-func liveAt(ctx context.Context, uri string, open opener, over func(ctx context.Context, job string) bool, notify Notify) ([]string, error) {
+func liveAt(ctx context.Context, uri string, open opener, fateOf fates, notify Notify) ([]string, error) {
 	s, err := open(ctx, uri)
 	if err == nil {
 		defer s.Close()
 		var living []string
-		if living, err = liveWriters(ctx, s, over, notify); err == nil || len(living) > 0 {
+		if living, err = liveWriters(ctx, s, fateOf, notify); err == nil || len(living) > 0 {
 			return living, nil
 		}
 	}
@@ -100,26 +118,26 @@ func liveAt(ctx context.Context, uri string, open opener, over func(ctx context.
 
 // liveWriters returns the live jobs that write to a store, after it has fenced off the
 // others.
-func liveWriters(ctx context.Context, s store.Store, over func(ctx context.Context, job string) bool, notify Notify) ([]string, error) {
+func liveWriters(ctx context.Context, s store.Store, fateOf fates, notify Notify) ([]string, error) {
 	all, err := writers.List(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	var ended, unsure []string
+	by := map[fate][]string{}
 	for _, w := range all {
 		job := proto.WritersJob(w)
-		switch {
-		case slices.Contains(ended, job) || slices.Contains(unsure, job):
-		case over(ctx, job):
-			ended = append(ended, job)
-		default:
-			unsure = append(unsure, job)
+		if !slices.ContainsFunc([]fate{unknown, alive, over}, func(f fate) bool { return slices.Contains(by[f], job) }) {
+			f := fateOf(ctx, job)
+			by[f] = append(by[f], job)
 		}
 	}
-	if err := writers.FenceJobs(ctx, s, ended, proto.WritersJob); err != nil {
+	if err := writers.FenceJobs(ctx, s, by[over], proto.WritersJob); err != nil {
 		return nil, err
 	}
-	if len(unsure) > 0 {
+	if len(by[alive]) > 0 {
+		return by[alive], nil
+	}
+	if unsure := by[unknown]; len(unsure) > 0 {
 		notify(fmt.Sprintf("%s has not ended its writing to the checkpoint directory %s: it runs, or was lost without a word; waiting for a sign of its life, until %s at the latest",
 			strings.Join(unsure, ", "), s.URI(), time.Now().Add(writers.LostAfter).Format(time.TimeOnly)))
 	}
@@ -127,17 +145,102 @@ func liveWriters(ctx context.Context, s store.Store, over func(ctx context.Conte
 	if err != nil {
 		return nil, err
 	}
+	for _, job := range lost { // one may have been submitted meanwhile
+		if fateOf(ctx, job) == alive {
+			living = append(living, job)
+		}
+	}
+	lost = slices.DeleteFunc(lost, func(job string) bool { return slices.Contains(living, job) })
 	return living, writers.FenceJobs(ctx, s, lost, proto.WritersJob)
 }
 
-// ended returns a function that reports whether, according to YARN, a job has ended.
-func ended(c *cluster.Cluster) func(ctx context.Context, job string) bool {
-	return func(ctx context.Context, job string) bool {
+// fatesByYARN returns what YARN knows of jobs.
+func fatesByYARN(c *cluster.Cluster) fates {
+	return func(ctx context.Context, job string) fate {
 		id, err := yarn.ParseApplicationID(job)
 		if err != nil {
-			return false
+			return unknown
 		}
 		r, err := c.RM.Report(ctx, id)
-		return err == nil && r.State.Done()
+		switch {
+		case err != nil:
+			return unknown
+		case r.State.Done():
+			return over
+		}
+		return alive
+	}
+}
+
+// fatesOnThisMachine returns what is known of local jobs. One that has not ended may have been
+// lost with its machine: its heartbeat tells.
+func fatesOnThisMachine(ctx context.Context, job string) fate {
+	if jobs.LocalEnded(ctx, job) {
+		return over
+	}
+	return unknown
+}
+
+// claims are the records of a job in the checkpoint directories that it is going to write to.
+// While it waits for the container of its application master, which removes them, there is no
+// other sign of it there.
+type claims struct {
+	job  string
+	uris []string
+	open opener
+}
+
+// claimAll records a job in those of its checkpoint directories that are not to be shared and
+// whose URIs of reports. It refuses one to which another job writes that checkExclusive has not
+// found, and leaves no record then.
+func claimAll(ctx context.Context, spec *proto.JobSpec, job string, of func(uri string) bool, open opener) (*claims, error) {
+	c := &claims{job: job, open: open}
+	g, claiming := errgroup.WithContext(ctx)
+	for _, cp := range spec.Checkpoints {
+		if cp.Share || !of(cp.Uri) {
+			continue
+		}
+		c.uris = append(c.uris, cp.Uri)
+		g.Go(func() error { return c.claim(claiming, cp) })
+	}
+	err := g.Wait()
+	if err != nil {
+		c.remove(ctx)
+	}
+	return c, err
+}
+
+func (c *claims) writer() string { return proto.WriterName(c.job, proto.SubmissionContainer) }
+
+func (c *claims) claim(ctx context.Context, cp *proto.CheckpointSpec) error {
+	s, err := c.open(ctx, cp.Uri)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := store.MkdirAll(ctx, s, writers.Dir(c.writer()), 0o755); err != nil {
+		return fmt.Errorf("cannot claim the checkpoint directory %s: %w", cp.Uri, err)
+	}
+	all, err := writers.List(ctx, s)
+	if err != nil {
+		return fmt.Errorf("cannot tell who writes to the checkpoint directory %s: %w", cp.Uri, err)
+	}
+	for _, w := range all {
+		if other := proto.WritersJob(w); other != c.job {
+			return client.Usagef("the job %s, which was submitted at the same time, writes to the checkpoint directory %s: "+remedy, other, cp.Uri, cp.Path, cp.Uri)
+		}
+	}
+	return nil
+}
+
+// remove removes the records of a job that does not come to be.
+func (c *claims) remove(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)
+	defer cancel()
+	for _, uri := range c.uris {
+		if s, err := c.open(ctx, uri); err == nil {
+			_ = store.RemoveDir(ctx, s, writers.Dir(c.writer())) // the error that led here is the one to tell
+			s.Close()
+		}
 	}
 }

@@ -63,8 +63,13 @@ func Local(ctx context.Context, spec *proto.JobSpec, exe string, notify Notify) 
 	if err != nil {
 		return nil, err
 	}
+	claimed, err := claimAll(ctx, spec, job.ID, func(string) bool { return true }, openLocal)
+	if err != nil {
+		return nil, err
+	}
 	master, err := startMaster(job, exe)
 	if err != nil {
+		claimed.remove(ctx)
 		return nil, err
 	}
 	job.SetStarted(set.Client, master)
@@ -107,8 +112,11 @@ func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec, notify No
 	if err != nil {
 		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
 	}
-	open := func(ctx context.Context, uri string) (store.Store, error) { return store.OpenExisting(ctx, uri, nil) }
-	return checkExclusive(ctx, s, c, open, jobs.LocalEnded, notify)
+	return checkExclusive(ctx, s, c, openLocal, fatesOnThisMachine, notify)
+}
+
+func openLocal(ctx context.Context, uri string) (store.Store, error) {
+	return store.OpenExisting(ctx, uri, nil)
 }
 
 // startMaster starts the application master of a local job. The returned channel is

@@ -162,11 +162,18 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 		ViewACL:     spec.ViewAcl, ModifyACL: spec.ModifyAcl,
 	}.In(yarn.ImageOf(spec.Image, spec))
 	application.Agents = append([]yarn.LocalResource{binary}, archives...)
-	if err = Application(submitting, c, application); err != nil {
-		return nil, err
+	// As late as can be: others take a job that YARN does not know yet for one that was lost.
+	claimed, err := claimAll(submitting, spec, job.ID, onHDFS, c.Open)
+	if err == nil {
+		err = Application(submitting, c, application)
 	}
-	if err = checkPlaced(submitting, c, spec, id, notify); err != nil {
-		Abandon(ctx, c, id)
+	if err == nil {
+		if err = checkPlaced(submitting, c, spec, id, notify); err != nil {
+			Abandon(ctx, c, id)
+		}
+	}
+	if err != nil {
+		claimed.remove(ctx)
 		return nil, err
 	}
 	job.SetStarted(set.Client, nil)

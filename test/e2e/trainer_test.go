@@ -263,3 +263,22 @@ func TestTwoJobsOnOneDirectory(t *testing.T) {
 		}
 	})
 }
+
+// TestAJobThatWaitsHasItsDirectory: also while its application master has no container, so
+// that nothing of it runs.
+func TestAJobThatWaitsHasItsDirectory(t *testing.T) {
+	plain.enter(t)
+	w := where{hadoop(t)}
+	small := []string{"--worker", "1", "--worker-memory", "256m"}
+	// The queue has room for one application master.
+	w.start(t, "", append(small, "--queue", "small", "--am-memory", "1g", "--", "sleep", "600")...)
+	args := append(small, "--checkpoint", "./logs="+w.cluster.HDFS()+"/tests/waits")
+	waits := w.start(t, "", append(args, "--queue", "small", "--am-memory", "1g", "--", "true")...)
+	if s := waits.status(); s.State != proto.JobState_JOB_STATE_WAITING || len(s.Tasks) > 0 {
+		t.Fatalf("it does not wait for its application master: %s (%s)", s.State, s.Why)
+	}
+	out, errs, code := w.call(t.Context(), "", append(append([]string{"run"}, args...), "--", "true")...)
+	if code != 2 || !strings.Contains(errs, waits.id) || !strings.Contains(errs, "share=true") {
+		t.Errorf("a second job ended with %d:\n%s%s", code, out, errs)
+	}
+}
