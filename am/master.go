@@ -133,9 +133,7 @@ func initialStatus(cfg Config) *proto.JobStatus {
 		return s
 	}
 	if p.Status != nil {
-		s.StartedUnixMs, s.Events = p.Status.StartedUnixMs, p.Status.Events
-		s.Incidents, s.Step, s.CompleteStep = p.Status.Incidents, p.Status.Step, p.Status.CompleteStep
-		s.Scalars = p.Status.Scalars
+		status.TakeOver(s, p.Status)
 	}
 	for _, n := range p.Notes {
 		s.Events = append(s.Events, &proto.JobEvent{AtUnixMs: now, Kind: core.KindNote, Text: n})

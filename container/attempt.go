@@ -240,7 +240,9 @@ func (a *attempt) wait() *proto.Exited {
 	n := decisive(exits)
 	e, p := exits[n], a.processes[n]
 	a.lookForProgress()
-	e.Stopped, e.Step, e.Scalars, e.Stack = a.stopped(), a.made().Step, a.takeScalars(), stack
+	e.Stopped, e.Scalars, e.Stack = a.stopped(), a.takeScalars(), stack
+	made := a.made()
+	e.Step, e.StepAgeMs = made.Step, made.Age()
 	a.restore.End()
 	e.Restore = a.restore.Report()
 	if len(exits) > 1 && failed(e) {

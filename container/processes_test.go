@@ -67,14 +67,16 @@ func TestSeveralProcesses(t *testing.T) {
 	c.send(&proto.Start{Attempt: 2, Command: shell(fmt.Sprintf(
 		`echo "I am $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE on $NODE_RANK, {rank}"; echo "step $((7 + LOCAL_RANK))"; test $LOCAL_RANK = 1 && exit; while ! test -e %s; do sleep 0.05; done`, hold))})
 	c.started()
-	eventually(t, "the step of the first process", func() bool {
+	var age int64
+	eventually(t, "the step of the first process, and that it was made a while ago", func() bool {
 		b := <-c.beats
-		return b.Step == 7 && b.RssBytes > 0
+		age = b.StepAgeMs
+		return b.Step == 7 && b.RssBytes > 0 && age >= 100
 	})
 	if err := os.WriteFile(hold, nil, 0o644); err != nil { // the others run on after one has succeeded
 		t.Fatal(err)
 	}
-	if e := c.exited(); e.Code != 0 || e.Signal != 0 || e.Attempt != 2 || e.Stopped || e.Step != 7 {
+	if e := c.exited(); e.Code != 0 || e.Signal != 0 || e.Attempt != 2 || e.Stopped || e.Step != 7 || e.StepAgeMs < age {
 		t.Fatalf("exited: %v", e)
 	}
 	c.send(&proto.Release{Why: "done"})

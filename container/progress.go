@@ -14,10 +14,7 @@ import (
 func (a *attempt) reportProgress(h *proto.Heartbeat, processes []int) {
 	a.lookForProgress()
 	made := a.made()
-	h.Step, h.ReportedSteps, h.OtherProgress = made.Step, made.Reports, a.otherProgress()
-	if made.Reports > 0 {
-		h.StepAgeMs = time.Since(made.At).Milliseconds()
-	}
+	h.Step, h.ReportedSteps, h.StepAgeMs, h.OtherProgress = made.Step, made.Reports, made.Age(), a.otherProgress()
 	if made.Reports >= stage.StepsAfterRestore {
 		a.restore.End()
 	}

@@ -1687,6 +1687,7 @@ type Exited struct {
 	Step           int64                  `protobuf:"varint,14,opt,name=step,proto3" json:"step,omitempty"`                                          // last step in the output; 0 if none
 	Scalars        []*Scalar              `protobuf:"bytes,15,rep,name=scalars,proto3" json:"scalars,omitempty"`                                     // in the output since the last heartbeat
 	Restore        *Restore               `protobuf:"bytes,16,opt,name=restore,proto3" json:"restore,omitempty"`                                     // absent if it has read nothing
+	StepAgeMs      int64                  `protobuf:"varint,17,opt,name=step_age_ms,json=stepAgeMs,proto3" json:"step_age_ms,omitempty"`             // time from the step until this was made up
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1831,6 +1832,13 @@ func (x *Exited) GetRestore() *Restore {
 		return x.Restore
 	}
 	return nil
+}
+
+func (x *Exited) GetStepAgeMs() int64 {
+	if x != nil {
+		return x.StepAgeMs
+	}
+	return 0
 }
 
 // NeedsPeers reports that the running attempt needs the processes of other tasks, also of
@@ -5386,6 +5394,7 @@ type TaskStatus struct {
 	// How long the attempt has read at its checkpoint paths before it went on (Restore); absent if
 	// it has not, or not yet.
 	RestoreMs     *int64 `protobuf:"varint,45,opt,name=restore_ms,json=restoreMs,proto3,oneof" json:"restore_ms,omitempty"`
+	StepAtUnixMs  int64  `protobuf:"varint,46,opt,name=step_at_unix_ms,json=stepAtUnixMs,proto3" json:"step_at_unix_ms,omitempty"` // when step was made, by the clock of the AM; 0 if none was
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5735,6 +5744,13 @@ func (x *TaskStatus) GetRestoreMs() int64 {
 	return 0
 }
 
+func (x *TaskStatus) GetStepAtUnixMs() int64 {
+	if x != nil {
+		return x.StepAtUnixMs
+	}
+	return 0
+}
+
 // Straggler says how a task is slower than the others of its role.
 type Straggler struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5868,26 +5884,28 @@ func (x *Stage) GetAtUnixMs() int64 {
 
 // Incident is the loss of a task and its recovery.
 type Incident struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	AtUnixMs         int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
-	Task             string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	Attempt          int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`    // that was lost
-	Cause            string                 `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`         // text of core.Cause
-	Evidence         string                 `protobuf:"bytes,5,opt,name=evidence,proto3" json:"evidence,omitempty"`   // what is known about the cause
-	Container        string                 `protobuf:"bytes,6,opt,name=container,proto3" json:"container,omitempty"` // that hosted the attempt
-	Node             string                 `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`
-	Step             int64                  `protobuf:"varint,8,opt,name=step,proto3" json:"step,omitempty"`                                                    // of the job at the time of the loss; 0 if unknown
-	CompleteStep     int64                  `protobuf:"varint,9,opt,name=complete_step,json=completeStep,proto3" json:"complete_step,omitempty"`                // of the newest complete checkpoint at that time; 0 if none is known
-	RolledBack       bool                   `protobuf:"varint,10,opt,name=rolled_back,json=rolledBack,proto3" json:"rolled_back,omitempty"`                     // the job restarts from its newest complete checkpoint in any case
-	RecoveredUnixMs  int64                  `protobuf:"varint,11,opt,name=recovered_unix_ms,json=recoveredUnixMs,proto3" json:"recovered_unix_ms,omitempty"`    // start of the next attempt; 0 if not yet
-	RecoveredAfterMs int64                  `protobuf:"varint,12,opt,name=recovered_after_ms,json=recoveredAfterMs,proto3" json:"recovered_after_ms,omitempty"` // from the loss to recovered_unix_ms
-	Recovery         string                 `protobuf:"bytes,13,opt,name=recovery,proto3" json:"recovery,omitempty"`                                            // how the task was recovered
-	ResumedStep      int64                  `protobuf:"varint,14,opt,name=resumed_step,json=resumedStep,proto3" json:"resumed_step,omitempty"`                  // first new step after the recovery; 0 if none yet
-	LostSteps        int64                  `protobuf:"varint,15,opt,name=lost_steps,json=lostSteps,proto3" json:"lost_steps,omitempty"`                        // steps since the newest complete checkpoint, which are repeated
-	ProgressUnixMs   int64                  `protobuf:"varint,16,opt,name=progress_unix_ms,json=progressUnixMs,proto3" json:"progress_unix_ms,omitempty"`       // first new step of the job; 0 if not yet
-	ProgressAfterMs  int64                  `protobuf:"varint,17,opt,name=progress_after_ms,json=progressAfterMs,proto3" json:"progress_after_ms,omitempty"`    // from the loss to progress_unix_ms
-	TasksBefore      int32                  `protobuf:"varint,18,opt,name=tasks_before,json=tasksBefore,proto3" json:"tasks_before,omitempty"`                  // that worked together with it, and it; 0: it works alone
-	TasksAfter       int32                  `protobuf:"varint,19,opt,name=tasks_after,json=tasksAfter,proto3" json:"tasks_after,omitempty"`                     // that work together after it; 0: not known yet, or it works alone
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	AtUnixMs  int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
+	Task      string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Attempt   int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`    // that was lost
+	Cause     string                 `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`         // text of core.Cause
+	Evidence  string                 `protobuf:"bytes,5,opt,name=evidence,proto3" json:"evidence,omitempty"`   // what is known about the cause
+	Container string                 `protobuf:"bytes,6,opt,name=container,proto3" json:"container,omitempty"` // that hosted the attempt
+	Node      string                 `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`
+	// The highest of the job at the time of the loss or, if it has gone back to a checkpoint, when
+	// it did; 0 if unknown.
+	Step             int64  `protobuf:"varint,8,opt,name=step,proto3" json:"step,omitempty"`
+	CompleteStep     int64  `protobuf:"varint,9,opt,name=complete_step,json=completeStep,proto3" json:"complete_step,omitempty"`                // of the newest complete checkpoint at that time; 0 if none is known
+	RolledBack       bool   `protobuf:"varint,10,opt,name=rolled_back,json=rolledBack,proto3" json:"rolled_back,omitempty"`                     // the job goes back to its newest complete checkpoint: in any case, or its steps show it
+	RecoveredUnixMs  int64  `protobuf:"varint,11,opt,name=recovered_unix_ms,json=recoveredUnixMs,proto3" json:"recovered_unix_ms,omitempty"`    // start of the next attempt; 0 if not yet
+	RecoveredAfterMs int64  `protobuf:"varint,12,opt,name=recovered_after_ms,json=recoveredAfterMs,proto3" json:"recovered_after_ms,omitempty"` // from the loss to recovered_unix_ms
+	Recovery         string `protobuf:"bytes,13,opt,name=recovery,proto3" json:"recovery,omitempty"`                                            // how the task was recovered
+	ResumedStep      int64  `protobuf:"varint,14,opt,name=resumed_step,json=resumedStep,proto3" json:"resumed_step,omitempty"`                  // first step made after the recovery or, if the job has gone back after others, after that; 0 if none yet
+	LostSteps        int64  `protobuf:"varint,15,opt,name=lost_steps,json=lostSteps,proto3" json:"lost_steps,omitempty"`                        // from the checkpoint that the job has gone back to until step, which are repeated; 0 if it has not
+	ProgressUnixMs   int64  `protobuf:"varint,16,opt,name=progress_unix_ms,json=progressUnixMs,proto3" json:"progress_unix_ms,omitempty"`       // when resumed_step was made; 0 if not yet
+	ProgressAfterMs  int64  `protobuf:"varint,17,opt,name=progress_after_ms,json=progressAfterMs,proto3" json:"progress_after_ms,omitempty"`    // from the loss to progress_unix_ms
+	TasksBefore      int32  `protobuf:"varint,18,opt,name=tasks_before,json=tasksBefore,proto3" json:"tasks_before,omitempty"`                  // that worked together with it, and it; 0: it works alone
+	TasksAfter       int32  `protobuf:"varint,19,opt,name=tasks_after,json=tasksAfter,proto3" json:"tasks_after,omitempty"`                     // that work together after it; 0: not known yet, or it works alone
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -6409,7 +6427,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\x03 \x01(\x03R\batUnixMs\"\xcd\x03\n" +
+	"at_unix_ms\x18\x03 \x01(\x03R\batUnixMs\"\xed\x03\n" +
 	"\x06Exited\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x16\n" +
@@ -6428,7 +6446,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05stack\x18\r \x03(\tR\x05stack\x12\x12\n" +
 	"\x04step\x18\x0e \x01(\x03R\x04step\x12*\n" +
 	"\ascalars\x18\x0f \x03(\v2\x10.holdfast.ScalarR\ascalars\x12+\n" +
-	"\arestore\x18\x10 \x01(\v2\x11.holdfast.RestoreR\arestore\"\f\n" +
+	"\arestore\x18\x10 \x01(\v2\x11.holdfast.RestoreR\arestore\x12\x1e\n" +
+	"\vstep_age_ms\x18\x11 \x01(\x03R\tstepAgeMs\"\f\n" +
 	"\n" +
 	"NeedsPeers\"#\n" +
 	"\aLingers\x12\x18\n" +
@@ -6735,7 +6754,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xfa\f\n" +
+	"warmStatus\"\xa1\r\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -6788,7 +6807,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\fparked_cause\x18+ \x01(\tR\vparkedCause\x12,\n" +
 	"\x12container_logs_url\x18, \x01(\tR\x10containerLogsUrl\x12\"\n" +
 	"\n" +
-	"restore_ms\x18- \x01(\x03H\x02R\trestoreMs\x88\x01\x01\x1a<\n" +
+	"restore_ms\x18- \x01(\x03H\x02R\trestoreMs\x88\x01\x01\x12%\n" +
+	"\x0fstep_at_unix_ms\x18. \x01(\x03R\fstepAtUnixMs\x1a<\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +

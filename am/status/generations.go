@@ -58,10 +58,13 @@ func endGeneration(s *proto.JobStatus, at int64) {
 // same steps moments apart.
 const rateSpan = time.Second
 
-// stepOfGeneration takes in a step of the job. One that is told when the generation has
-// ended, and before another has begun, was made by it.
+// stepOfGeneration takes in a step of the job, and when it was made. One that was made when the
+// generation had ended, and before another had begun, is of that generation.
 func stepOfGeneration(s *proto.JobStatus, step int64, at time.Time) {
 	n := len(s.Generations)
+	for n > 0 && s.Generations[n-1].StartedUnixMs > at.UnixMilli() {
+		n--
+	}
 	if n == 0 {
 		return
 	}

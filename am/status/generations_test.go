@@ -13,7 +13,7 @@ func TestGenerations(t *testing.T) {
 	role := &proto.RoleSpec{Name: "worker", Count: 2, Min: 1, Loss: proto.LossRule_LOSS_RULE_ALL}
 	job := core.New([]core.Task{{Name: "worker-0", Role: role}, {Name: "worker-1", Role: role, Index: 1}}, 3, 0, core.Limits{})
 	s := New(&proto.JobStatus{}, nil, nil, 0)
-	at := time.Unix(1000, 0)
+	at := time.Now().Truncate(time.Millisecond)
 	step := func(events ...core.Event) {
 		for _, e := range events {
 			var list []*proto.JobEvent
@@ -32,7 +32,7 @@ func TestGenerations(t *testing.T) {
 	}
 	step(core.StorePrepared{}, core.TaskStarted{Container: "c1", PID: 7}, core.TaskStarted{Container: "c2", PID: 8})
 	makes := func(n int64, after time.Duration) {
-		s.Update(func(status *proto.JobStatus) { recordStep(status, s.totals, n, at.Add(after)) })
+		s.Update(func(status *proto.JobStatus) { recordStep(status, s.totals, status.Tasks[0], n, at.Add(after)) })
 	}
 	makes(10, time.Second)
 	makes(30, 11*time.Second)

@@ -42,6 +42,9 @@ func newProgress() *progress {
 	}
 }
 
+// begin takes in that another attempt of a task begins, which may make the same steps.
+func (p *progress) begin(task string) { delete(p.steps, task) }
+
 // report takes in the step that a task reports, and reports whether it is new.
 func (p *progress) report(now time.Time, task string, step int64) bool {
 	if step == 0 || p.steps[task] == step {

@@ -31,6 +31,17 @@ const (
 	maxSamplesInterval = 10 * time.Minute
 )
 
+// TakeOver has the status of an application master that begins go on from what its predecessor
+// has saved. What is taken over is saved's no longer.
+func TakeOver(begun, saved *proto.JobStatus) {
+	begun.StartedUnixMs, begun.Events = saved.StartedUnixMs, saved.Events
+	begun.Incidents, begun.Step, begun.CompleteStep = saved.Incidents, saved.Step, saved.CompleteStep
+	begun.Scalars = saved.Scalars
+	for _, t := range saved.Tasks {
+		begun.Tasks = append(begun.Tasks, &proto.TaskStatus{Task: t.Task, Attempt: t.Attempt, Step: t.Step, StepAtUnixMs: t.StepAtUnixMs})
+	}
+}
+
 // allSamples selects all samples.
 var allSamples = &proto.SamplesRequest{Tasks: []string{proto.AllTasks}}
 

@@ -139,6 +139,9 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 		s.hosted = make(map[string]*proto.TaskStatus, len(status.Tasks))
 		s.complete = status.State == proto.JobState_JOB_STATE_RUNNING
 		for i, t := range job.Tasks() {
+			if status.Tasks[i].Attempt != int32(t.Attempt) {
+				s.progress.begin(t.Name)
+			}
 			updateTask(status.Tasks[i], t)
 			status.Tasks[i].Stages, status.Tasks[i].ContainerLogsUrl = stages[t.Name], s.logs[t.Container]
 			s.hosted[t.Container] = status.Tasks[i]
@@ -205,7 +208,7 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 		if h.Line != "" {
 			t.Line, t.LineAtUnixMs = h.Line, now.UnixMilli()-h.LineAgeMs
 		}
-		s.reportStep(now, t, h.Step)
+		s.reportStep(now, t, h.Step, h.StepAgeMs)
 		if h.TotalSteps != 0 && h.Step == s.status.Step && !s.totalGiven {
 			s.status.TotalSteps = h.TotalSteps
 		}
@@ -224,7 +227,7 @@ func (s *Store) Exited(container string, e *proto.Exited) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.hosted[container]; t != nil {
-		s.reportStep(now, t, e.Step)
+		s.reportStep(now, t, e.Step, e.StepAgeMs)
 		s.reportScalars(now, t, e.Scalars)
 		s.reportRestore(now, t, e.Restore)
 	}
@@ -252,11 +255,10 @@ func (s *Store) Saved(took time.Duration) {
 	})
 }
 
-// reportStep takes in a step that a task reports. s.mu is held.
-func (s *Store) reportStep(now time.Time, t *proto.TaskStatus, step int64) {
+// reportStep takes in a step that a task reports, and how long ago it was made. s.mu is held.
+func (s *Store) reportStep(now time.Time, t *proto.TaskStatus, step, ageMs int64) {
 	if s.progress.report(now, t.Task, step) {
-		t.Step = step
-		recordStep(s.status, s.totals, step, now)
+		recordStep(s.status, s.totals, t, step, now.Add(-time.Duration(ageMs)*time.Millisecond))
 		s.status.StepsPerSecond = s.progress.rate
 		s.samples.AddStep(now, step, s.progress.rate)
 	}

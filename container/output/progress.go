@@ -31,7 +31,8 @@ type ProgressFile struct {
 	steps *tasklog.StepFinder
 
 	mu      sync.Mutex
-	read    []byte // what was read last
+	looked  time.Time // the last time
+	read    []byte    // what was read last
 	made    tasklog.Made
 	total   int64
 	scalars tasklog.Scalars
@@ -43,34 +44,44 @@ func NewProgressFile(path string, steps *tasklog.StepFinder) *ProgressFile {
 	return &ProgressFile{path: path, steps: steps}
 }
 
-// Look reads the file, if there is one.
+// Look reads the file, if there is one. A step is of the time at which the file was written, which
+// is after the last look.
 func (p *ProgressFile) Look(now time.Time) {
-	line := p.last()
+	line, written := p.last()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	looked := p.looked
+	p.looked = now
 	if len(line) > 0 && !bytes.Equal(line, p.read) {
 		p.read = line
-		p.take(line, now)
+		if written.Before(looked) {
+			written = looked
+		}
+		if written.After(now) {
+			written = now
+		}
+		p.take(line, written)
 	}
 }
 
-// last returns the last line that is not empty; nothing if there is none.
-func (p *ProgressFile) last() []byte {
+// last returns the last line that is not empty, and when the file was written; nothing if there
+// is none.
+func (p *ProgressFile) last() (line []byte, written time.Time) {
 	info, err := os.Lstat(p.path)
 	if err != nil || !info.Mode().IsRegular() { // opening a FIFO would wait
-		return nil
+		return nil, time.Time{}
 	}
 	f, err := os.Open(p.path)
 	if err != nil {
-		return nil
+		return nil, time.Time{}
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-progressMost), progressMost))
 	if err != nil {
-		return nil
+		return nil, time.Time{}
 	}
 	b = bytes.TrimSpace(b)
-	return b[bytes.LastIndexByte(b, '\n')+1:]
+	return b[bytes.LastIndexByte(b, '\n')+1:], info.ModTime()
 }
 
 // inJSON match the members of an object; not in Go's package for JSON, which refuses a loss that
@@ -80,16 +91,16 @@ var (
 	totalInJSON = regexp.MustCompile(`"total"\s*:\s*(\d{1,12})\s*[,}]`)
 )
 
-func (p *ProgressFile) take(line []byte, now time.Time) {
+func (p *ProgressFile) take(line []byte, at time.Time) {
 	if p.steps == nil { // the task serves: it makes no steps
 		return
 	}
 	text := strings.ToValidUTF8(string(line), "�")
 	if m := stepInJSON.FindStringSubmatch(text); m != nil {
-		p.made.Report(number(m), now)
+		p.made.Report(number(m), at)
 		p.total = number(totalInJSON.FindStringSubmatch(text))
 	} else if n, ok := p.steps.In(text); ok {
-		p.made.Report(n, now)
+		p.made.Report(n, at)
 		p.total = p.steps.Total()
 	} else {
 		return

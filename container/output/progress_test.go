@@ -1,6 +1,7 @@
 package output
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,13 +42,30 @@ func TestProgressFile(t *testing.T) {
 		t.Errorf("the step is of %s, want %s", at, now)
 	}
 	look(`{"step": 12, "total": 500, "loss": 0.5, "tokens": 3, "name": "x"}`, "", 12, 500, 1) // nothing new
-	look(`{"step":13,"loss":NaN}`, "loss", 13, 0, 2)
-	look("step 14/500\nstep 20/500 loss: 0.25\n", "loss", 20, 500, 3)
-	look("{\"step\": 1}\n{\"step\": 21}\n\n", "", 21, 0, 4)
-	for _, none := range []string{`{"step": -1}`, `{"step": 1.5}`, `{"step": "22"}`, `{"loss": 0.5}`, `{"step": 2`, "begins", `[22]`, `{"step": 1e300}`, `{"step": 9999999999999}`} {
-		look(none, "", 21, 0, 4)
+	looked := now
+	for i, written := range []time.Duration{500 * time.Millisecond, -time.Hour} { // the latter as of a file that was copied
+		content := fmt.Sprintf(`{"step": %d}`, 100+i)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, time.Time{}, looked.Add(written)); err != nil {
+			t.Fatal(err)
+		}
+		p.Look(looked.Add(time.Second))
+		want := looked.Add(max(0, written))
+		if at := p.Made().At; !at.Equal(want) {
+			t.Errorf("the step of a file that was written %s after it was looked at is of %s, want %s", written, at, want)
+		}
+		looked = looked.Add(time.Second)
 	}
-	look(strings.Repeat("step 1\n", 10_000)+"step 22\n", "", 22, 0, 5)
+	now = looked
+	look(`{"step":13,"loss":NaN}`, "loss", 13, 0, 4)
+	look("step 14/500\nstep 20/500 loss: 0.25\n", "loss", 20, 500, 5)
+	look("{\"step\": 1}\n{\"step\": 21}\n\n", "", 21, 0, 6)
+	for _, none := range []string{`{"step": -1}`, `{"step": 1.5}`, `{"step": "22"}`, `{"loss": 0.5}`, `{"step": 2`, "begins", `[22]`, `{"step": 1e300}`, `{"step": 9999999999999}`} {
+		look(none, "", 21, 0, 6)
+	}
+	look(strings.Repeat("step 1\n", 10_000)+"step 22\n", "", 22, 0, 7)
 	other := filepath.Join(filepath.Dir(path), "other")
 	if err := os.WriteFile(other, []byte(`{"step": 23}`), 0o600); err != nil {
 		t.Fatal(err)

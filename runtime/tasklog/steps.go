@@ -25,6 +25,14 @@ func (m *Made) Report(step int64, at time.Time) {
 	}
 }
 
+// Age returns how long ago the last was shown, in milliseconds; 0 if none was.
+func (m Made) Age() int64 {
+	if m.Reports == 0 {
+		return 0
+	}
+	return time.Since(m.At).Milliseconds()
+}
+
 // DefaultSteps is the pattern for what most programs print: "step 12", "step: 12",
 // "loss = 0.3, step = 12", "global_step=12".
 const DefaultSteps = `(?i)(?:^|[^a-z])step(?:\s*[:=#]\s*|\s+)(\d+)`

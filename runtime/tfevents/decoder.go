@@ -13,6 +13,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -41,8 +42,8 @@ type decoder struct {
 }
 
 // write takes in bytes of the file, and calls found for each event in them that has a
-// step or scalars.
-func (d *decoder) write(at int64, b []byte, found func(step int64, scalars []scalar)) {
+// step or scalars, with the time that it has.
+func (d *decoder) write(at int64, b []byte, found func(of time.Time, step int64, scalars []scalar)) {
 	if at == 0 {
 		*d = decoder{}
 	}
@@ -71,8 +72,8 @@ func (d *decoder) write(at int64, b []byte, found func(step int64, scalars []sca
 			d.rest = append([]byte(nil), data...)
 			return
 		case size <= maxRecord:
-			if step, list := event(data[headerSize : headerSize+size]); step != 0 || len(list) > 0 {
-				found(step, list)
+			if of, step, list := event(data[headerSize : headerSize+size]); step != 0 || len(list) > 0 {
+				found(of, step, list)
 			}
 		}
 		data = data[all:]
@@ -89,9 +90,11 @@ func mask(b []byte) uint32 {
 }
 
 // event reads a message Event. What is malformed has nothing.
-func event(b []byte) (step int64, list []scalar) {
+func event(b []byte) (of time.Time, step int64, list []scalar) {
 	fields(b, func(number protowire.Number, v uint64, data []byte) {
 		switch number {
+		case 1: // wall_time, in seconds
+			of = time.UnixMicro(int64(math.Round(math.Float64frombits(v) * 1e6)))
 		case 2: // step
 			step = int64(v)
 		case 5: // summary
@@ -105,7 +108,7 @@ func event(b []byte) (step int64, list []scalar) {
 			})
 		}
 	})
-	return step, list
+	return of, step, list
 }
 
 // value reads a Summary.Value; its tag is empty if it is no scalar.

@@ -15,7 +15,8 @@ const maxFiles = 8
 // goroutines at once.
 type Events struct {
 	mu      sync.Mutex
-	files   []*file // the one that was written to last at the end
+	began   time.Time // the attempt; zero: none has
+	files   []*file   // the one that was written to last at the end
 	made    tasklog.Made
 	scalars tasklog.Scalars
 }
@@ -29,9 +30,13 @@ type file struct {
 func (e *Events) Write(name string, at int64, b []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.file(name).write(at, b, func(step int64, list []scalar) {
+	now := time.Now()
+	e.file(name).write(at, b, func(of time.Time, step int64, list []scalar) {
+		if of.Before(e.began) || of.After(now) { // it cannot be
+			of = now
+		}
 		if step != 0 && len(list) > 0 { // others have steps of their own: graphs and profiles
-			e.made.Report(step, time.Now())
+			e.made.Report(step, of)
 		}
 		for _, s := range list {
 			e.scalars.Add(s.tag, s.value)
@@ -57,11 +62,12 @@ func (e *Events) file(name string) *file {
 	return last
 }
 
-// Begin forgets the step and the scalars of the attempt before.
+// Begin forgets the step and the scalars of the attempt before. Events are of the time that they
+// have themselves, as writers keep them back, if it is after this.
 func (e *Events) Begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.made, e.scalars = tasklog.Made{}, tasklog.Scalars{}
+	e.began, e.made, e.scalars = time.Now(), tasklog.Made{}, tasklog.Scalars{}
 }
 
 // Made returns the steps of the scalars.

@@ -1,11 +1,16 @@
 package tfevents_test
 
 import (
+	"encoding/binary"
+	"hash/crc32"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"holdfast/runtime/tfevents"
 	"holdfast/test/bound"
@@ -81,6 +86,42 @@ func TestEventFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStepsAreOfTheirEvents: writers keep events back, by default for minutes. A time that cannot
+// be right is not taken.
+func TestStepsAreOfTheirEvents(t *testing.T) {
+	e := &tfevents.Events{}
+	e.Begin()
+	begun := time.Now()
+	told := begun
+	for told.UnixMicro() == begun.UnixMicro() { // events have microseconds
+		told = time.Now()
+	}
+	var at int64
+	for n, c := range []struct {
+		told  time.Time
+		taken bool
+	}{{told, true}, {told.Add(-time.Hour), false}, {told.Add(time.Hour), false}, {time.Unix(0, 0), false}, {told, true}} {
+		value := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "loss")
+		value = protowire.AppendFixed32(protowire.AppendTag(value, 2, protowire.Fixed32Type), math.Float32bits(0.5))
+		event := protowire.AppendTag(nil, 1, protowire.Fixed64Type)
+		event = protowire.AppendFixed64(event, math.Float64bits(float64(c.told.UnixMicro())/1e6))
+		event = protowire.AppendVarint(protowire.AppendTag(event, 2, protowire.VarintType), uint64(n+1))
+		event = protowire.AppendBytes(protowire.AppendTag(event, 5, protowire.BytesType), protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), value))
+		record := binary.LittleEndian.AppendUint64(nil, uint64(len(event)))
+		sum := crc32.Checksum(record, crc32.MakeTable(crc32.Castagnoli))
+		record = binary.LittleEndian.AppendUint32(record, (sum>>15|sum<<17)+0xa282ead8)
+		record = append(append(record, event...), 0, 0, 0, 0)
+		written := time.Now()
+		e.Write("events", at, record)
+		at += int64(len(record))
+		m := e.Made()
+		taken := m.At.UnixMicro() == c.told.UnixMicro()
+		if m.Step != int64(n+1) || taken != c.taken || !taken && m.At.Before(written) {
+			t.Errorf("step %d, told as of %s at %s, is step %d of %s", n+1, c.told, written, m.Step, m.At)
+		}
 	}
 }
 

@@ -395,6 +395,72 @@ var clusterRules = []rule{
 		pkg:     "am/status", test: "TestWhatALossCosts",
 	},
 	{
+		promise: "a step that is told after a loss is of when it was made",
+		file:    "am/status/store.go",
+		old:     `now.Add(-time.Duration(ageMs)*time.Millisecond))`,
+		new:     `now)`,
+		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "a worker that is behind the others has not lost their steps",
+		file:    "am/status/incidents.go",
+		old:     `if step > t.Step {`,
+		new:     `if step > reached(s) {`,
+		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "a chief that restores a checkpoint over parameter servers that have run on has lost steps",
+		file:    "am/status/incidents.go",
+		old:     `if i := wentBackAfter(s, t, step, at); i != nil {`,
+		new:     `if i := wentBackAfter(s, t, step, at); i != nil && i.ResumedStep == 0 {`,
+		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "steps that are made again are lost by one of the tasks that were lost together",
+		file:    "am/status/incidents.go",
+		old:     `if i.ResumedStep == 0 || t.StepAtUnixMs <= i.ProgressUnixMs {`,
+		new:     `if false {`,
+		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "a program that counts each epoch from the beginning has not lost steps by it",
+		file:    "am/status/incidents.go",
+		old:     `case !mayRestore(s, i):`,
+		new:     `case false:`,
+		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "an application master that takes over knows which steps tasks have made",
+		file:    "am/status/save.go",
+		old:     `Step: t.Step, StepAtUnixMs: t.StepAtUnixMs})`,
+		new:     `})`,
+		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "a step is known for one of the next attempt before its start is",
+		file:    "am/status/incidents.go",
+		old: `if t.Task == i.Task {
+		return t.Attempt > i.Attempt
+	}
+`,
+		new: ``,
+		pkg: "am/status", test: "TestAStepIsToldBeforeTheStart",
+	},
+	{
+		promise: "the step in a progress file is of when that was written",
+		file:    "container/output/progress.go",
+		old:     `p.take(line, written)`,
+		new:     `p.take(line, now)`,
+		pkg:     "container/output", test: "TestProgressFile",
+	},
+	{
+		promise: "the step of an event is of when that was made, not of when it was written",
+		file:    "runtime/tfevents/events.go",
+		old:     `if of.Before(e.began) || of.After(now) {`,
+		new:     `if true {`,
+		pkg:     "runtime/tfevents", test: "TestStepsAreOfTheirEvents",
+	},
+	{
 		promise: "containers are asked for in the partition that their role names",
 		file:    "am/yarn/table.go",
 		old:     `Resource: g.resource, Label: g.label, Count:`,
