@@ -714,6 +714,27 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestSafetensors",
 	},
 	{
+		promise: "a checkpoint of safetensors in several files of which one is missing is out of the way before tasks start",
+		file:    "hdfsckpt/formats/safetensors.go",
+		old:     `c.State, c.Certain = format.Torn, true`,
+		new:     `c.State = format.Torn`,
+		pkg:     "hdfsckpt", test: "TestSafetensors",
+	},
+	{
+		promise: "a checkpoint of safetensors in several files of which one is cut off is out of the way before tasks start",
+		file:    "hdfsckpt/formats/safetensors.go",
+		old:     `c.State, c.Certain = format.Torn, c.Step != format.NoStep`,
+		new:     `c.State = format.Torn`,
+		pkg:     "hdfsckpt", test: "TestSafetensors",
+	},
+	{
+		promise: "a torn checkpoint of several files is moved aside with all of them",
+		file:    "hdfsckpt/aside.go",
+		old:     `a.Parts = filesBeforeName(&c)`,
+		new:     `a.Parts = nil`,
+		pkg:     "hdfsckpt", test: "TestContract/mxnet/torn",
+	},
+	{
 		promise: "a torn file of Keras, XGBoost, LightGBM or MXNet is out of the way before tasks start",
 		file:    "hdfsckpt/format/onefile/onefile.go",
 		old:     `c.State, c.Why, c.Certain = format.Torn, wrong.Error(), true`,
