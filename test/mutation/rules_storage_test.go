@@ -74,6 +74,21 @@ var storageRules = []rule{
 		pkg: "container", test: "TestTheUsersLinkStays/linked",
 	},
 
+	{
+		promise: "a submission changes nothing in the user's directory, no time either, once Holdfast has a directory of its own there",
+		file:    "client/submit/check.go",
+		old:     `[]string{path.Dir(writers.Dir("any")), store.OwnDir, "."}`,
+		new:     `[]string{".", path.Dir(writers.Dir("any"))}`,
+		pkg:     "cmd/yarn-submit", test: "TestTheUsersDirectoryStays",
+	},
+	{
+		promise: "a checkpoint directory in which the user may make no files is refused though .holdfast in it can be written",
+		file:    "client/submit/check.go",
+		old:     `return mayWrite(ctx, s)`,
+		new:     `return nil`,
+		pkg:     "client/submit", test: "TestWhetherADirectoryIsWritable",
+	},
+
 	// Files that belong together.
 	{
 		promise: "a directory of Trainer's is one checkpoint",
