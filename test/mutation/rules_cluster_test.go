@@ -360,6 +360,20 @@ var clusterRules = []rule{
 		pkg:     "cmd/yarn-submit", test: "TestAnOrdinaryUser",
 	},
 	{
+		promise: "no other process of its user reads the tickets in doctor's memory",
+		file:    "doctor/doctor.go",
+		old:     `err := nodump.Protect()`,
+		new:     `_, err := nodump.Protect, error(nil)`,
+		pkg:     "cmd/yarn-submit", test: "TestADoctorsMemoryIsShut/doctor",
+	},
+	{
+		promise: "no other process of its user reads the tokens in the memory of doctor's containers",
+		file:    "doctor/nodecheck/examine.go",
+		old:     `err := nodump.Protect()`,
+		new:     `_, err := nodump.Protect, error(nil)`,
+		pkg:     "cmd/yarn-submit", test: "TestADoctorsMemoryIsShut/doctor-node",
+	},
+	{
 		promise: "each call that changes a job, and each that is refused, is in the audit log",
 		file:    "am/server/authorize.go",
 		old:     `	if err != nil || methods[method].changes {`,
