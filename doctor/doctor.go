@@ -21,11 +21,16 @@ import (
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/yarn"
+	"holdfast/internal/nodump"
 )
 
-// Diagnose looks at what jobs need, here and on the cluster. exe is this binary.
+// Diagnose looks at what jobs need, here and on the cluster. exe is this binary. It shuts this
+// process's memory (package nodump) before it logs in.
 func Diagnose(ctx context.Context, exe string) []check.Finding {
 	list := append([]check.Finding{check.System()}, check.Sandbox(ctx, exe)...)
+	if err := nodump.Protect(); err != nil {
+		return append(list, bad("system", err))
+	}
 	if os.Getenv(conf.EnvDir) == "" {
 		return append(list, check.Finding{Subject: "cluster", Level: check.Note, Text: fmt.Sprintf("%s is not set, so only local jobs can be run (--local); set it to the directory that holds core-site.xml, hdfs-site.xml and yarn-site.xml", conf.EnvDir)})
 	}

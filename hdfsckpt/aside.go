@@ -51,6 +51,9 @@ type Aside struct {
 	Why   string      `json:"why"`
 	Moved time.Time   `json:"moved"`
 	Size  int64       `json:"size"` // bytes
+	// Parts are what is moved of a torn checkpoint of several files, each in one step and in
+	// this order. Of others it is what has the name.
+	Parts []AsidePart `json:"parts,omitempty"`
 	// Rollback is what a rollback records, so that another can restore it; nil if something
 	// else has moved it.
 	Rollback *RolledBack `json:"rollback,omitempty"`
@@ -88,7 +91,7 @@ type AsidePart struct {
 
 // unchanged returns ENOENT if the file is not the one that is recorded.
 func (p AsidePart) unchanged(ctx context.Context, s store.Store) error {
-	if p.ModTime.IsZero() { // a directory, or what was moved before tasks started
+	if p.ModTime.IsZero() { // a directory, or the name of what was moved before tasks started
 		return nil
 	}
 	i, err := s.Stat(ctx, p.Name)
@@ -103,10 +106,13 @@ func (a *Aside) until() time.Time { return a.Moved.Add(asideFor) }
 
 // parts are what is moved.
 func (a *Aside) parts() []AsidePart {
-	if a.Rollback == nil {
-		return []AsidePart{{Name: a.Name}}
+	switch {
+	case a.Rollback != nil:
+		return a.Rollback.Parts
+	case len(a.Parts) > 0:
+		return a.Parts
 	}
-	return a.Rollback.Parts
+	return []AsidePart{{Name: a.Name}}
 }
 
 // at is where a part lies in the entry.
@@ -354,7 +360,11 @@ func moveTorn(ctx context.Context, s store.Store, age time.Duration, by writers.
 		if err != nil {
 			return moved, left, err
 		}
-		a, err := moveAside(ctx, s, Aside{Name: name, Kind: c.Kind, Step: c.NamedStep(), Why: c.Why, Size: c.Size})
+		a := Aside{Name: name, Kind: c.Kind, Step: c.NamedStep(), Why: c.Why, Size: c.Size}
+		if name == c.Name {
+			a.Parts = filesBeforeName(&c)
+		}
+		a, err = moveAside(ctx, s, a)
 		if store.Vanished(err) {
 			continue
 		}
@@ -371,6 +381,22 @@ func moveTorn(ctx context.Context, s store.Store, age time.Duration, by writers.
 		}
 	}
 	return moved, left, nil
+}
+
+// filesBeforeName returns the files of a checkpoint that has several beside each other, the one
+// that has its name last: a move that is broken off leaves what is torn as before, for the next
+// one. Of others it returns nil.
+func filesBeforeName(c *format.Checkpoint) []AsidePart {
+	if c.IsDir() || len(c.Files) < 2 {
+		return nil
+	}
+	var parts []AsidePart
+	for _, f := range c.Files {
+		if f.Name != c.Name {
+			parts = append(parts, AsidePart{Name: f.Name, Size: f.Size, ModTime: f.ModTime})
+		}
+	}
+	return append(parts, AsidePart{Name: c.Name})
 }
 
 // withItsDirectory returns the name of what is moved with a checkpoint: the directory named after

@@ -163,14 +163,14 @@ func contracts(t *testing.T) map[string]contract {
 		formats.Plain:     {name: "step-#", files: []written{{"step-#/a", []byte("xyz")}, {"step-#/COMMITTED", []byte(`{"shards":1}`)}}, tear: leavingOut("step-#/COMMITTED")},
 		formats.Directory: {name: "checkpoint-#", files: []written{{"checkpoint-#/model.pt", whole}, {"checkpoint-#/optimizer.pt", whole}}, unknown: true},
 	}
-	index := []byte(`{"weight_map":{"w":"m-#-00001-of-00001.safetensors"}}`)
+	index := []byte(`{"weight_map":{"w":"m-#-00001-of-00002.safetensors","v":"m-#-00002-of-00002.safetensors"}}`)
 	all := map[string]contract{
 		"torch, pth":     with(one("model_#.pth", whole, 100), saved),
 		"torch, pth.tar": with(one("checkpoint_#.pth.tar", whole, 100), saved),
 		"torch, ckpt":    with(one("epoch=1-step=#-val_loss=0.25.ckpt", whole, 100), saved),
 		"safetensors, index": {
-			name: "m-#.safetensors.index.json", shown: true, inPlace: true, stays: true, tear: leavingOut("m-#-00001-of-00001.safetensors"),
-			files: []written{{"m-#-00001-of-00001.safetensors", safetensors(100)}, {"m-#.safetensors.index.json", index}},
+			name: "m-#.safetensors.index.json", shown: true, inPlace: true, tear: leavingOut("m-#-00001-of-00002.safetensors"),
+			files: []written{{"m-#-00001-of-00002.safetensors", safetensors(100)}, {"m-#-00002-of-00002.safetensors", safetensors(100)}, {"m-#.safetensors.index.json", index}},
 		},
 		"dcp, Lightning's": {
 			name: "epoch=1-step=#.ckpt", shown: true, summed: true, inPlace: true, tear: leavingOut("epoch=1-step=#.ckpt/meta.pt"),
@@ -461,6 +461,12 @@ func (c contract) torn(t *testing.T, s store.Store) {
 	moved := len(report.Aside) == 1 && report.Aside[0].Name == c.at("30") && c.of(t, s, "30") == nil
 	if moved == c.stays || !moved && len(report.Aside) > 0 {
 		t.Errorf("moved aside: %s", report)
+	}
+	for _, f := range c.files {
+		name := strings.ReplaceAll(f.name, "#", "30")
+		if there, err := store.Exists(t.Context(), s, name); err != nil || there && moved {
+			t.Errorf("%s is left: %v", name, err)
+		}
 	}
 	if newest := format.NewestComplete(list(t, s)); newest == nil || newest.Name != c.at("20") {
 		t.Errorf("the newest complete is %+v", newest)

@@ -43,9 +43,13 @@ func TestSafetensors(t *testing.T) {
 	put(t, s, "at-92.safetensors.index.json", index("../x"))
 	put(t, s, "part/model.safetensors.index.json", index("model"))
 	put(t, s, "part/model-00001-of-00002.safetensors", b)
+	put(t, s, "cut/model.safetensors.index.json", index("model"))
+	put(t, s, "cut/model-00001-of-00002.safetensors", b)
+	put(t, s, "cut/model-00002-of-00002.safetensors", b[:150])
 	put(t, s, "checkpoint-95/model.safetensors", b)
 	put(t, s, "checkpoint-95/optimizer.pt", torchFixture(t, "alone.pt"))
-	want := `out/model.safetensors.index.json safetensors 2 complete
+	want := `cut/model.safetensors.index.json safetensors 2 torn (model-00002-of-00002.safetensors: it has 150 bytes, 196 are needed)
+out/model.safetensors.index.json safetensors 2 complete
 part/model.safetensors.index.json safetensors 1 unchecked (model-00002-of-00002.safetensors is missing)
 model-10.safetensors safetensors 1 complete
 model-20.safetensors safetensors 1 torn (it has 150 bytes, 196 are needed)
@@ -68,8 +72,20 @@ checkpoint-95 directory 2 unchecked (nothing in it shows whether all of its file
 		t.Errorf("by its rule:\n%s", got)
 	}
 	report, err := hdfsckpt.Repair(ctx, s, 0)
-	if err != nil || len(report.Aside) != 2 || report.Aside[0].Name != "model-20.safetensors" || report.Aside[1].Name != "model-50.safetensors" {
-		t.Errorf("moved aside: %s, %v", report, err)
+	must(t, err)
+	var moved []string
+	for _, a := range report.Aside {
+		moved = append(moved, a.Name)
+	}
+	if got := strings.Join(moved, " "); got != "model-20.safetensors model-50.safetensors at-70.safetensors.index.json at-80.safetensors.index.json" {
+		t.Errorf("moved aside: %s", got)
+	}
+	for _, name := range allFiles(t, s, ".") {
+		for _, of := range []string{"model-20", "model-50", "at-70", "at-80"} {
+			if strings.HasPrefix(name, of) {
+				t.Errorf("%s is left", name)
+			}
+		}
 	}
 }
 

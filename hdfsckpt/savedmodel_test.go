@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
@@ -200,6 +201,14 @@ func TestRealSavedModels(t *testing.T) {
 	}
 	if len(said) < 2 {
 		t.Errorf("TensorFlow says %v", said)
+	}
+	before := tree(t, s, ".")
+	for _, age := range []time.Duration{0, time.Minute} {
+		report, err := hdfsckpt.Repair(t.Context(), s, age)
+		must(t, err)
+		if after := tree(t, s, "."); report.String() != "" || after != before {
+			t.Errorf("repaired at the age of %v: %q; there was\n%sand is\n%s", age, report, before, after)
+		}
 	}
 	// Any bit of the variables is seen.
 	data := "export/1/variables/variables.data-00000-of-00001"

@@ -332,6 +332,16 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "labels-30.pt", []byte("a,b"))
 			put(t, s, "archive.bin", whole[:len(whole)-100])
 		}, moved: "model-20.pt"},
+		"safetensors of several files": {build: func(t *testing.T, s store.Store) {
+			for _, name := range []string{"sub/at-10", "sub/at-20", "sub/at-30", "mine"} {
+				base := path.Base(name)
+				put(t, s, name+".safetensors.index.json", fmt.Appendf(nil, `{"weight_map":{"a":"%[1]s-00001-of-00002.safetensors","b":"%[1]s-00002-of-00002.safetensors"}}`, base))
+				put(t, s, name+"-00001-of-00002.safetensors", safetensors(10))
+			}
+			put(t, s, "sub/at-10-00002-of-00002.safetensors", safetensors(10))
+			put(t, s, "sub/at-30-00002-of-00002.safetensors", safetensors(10)[:90])
+			put(t, s, "sub/at-50-00001-of-00002.safetensors", safetensors(10)) // nothing says what it lacks
+		}, moved: "sub/at-20.safetensors.index.json sub/at-30.safetensors.index.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, s store.Store) {
@@ -361,7 +371,11 @@ func TestTornIsMovedAside(t *testing.T) {
 					t.Errorf("the second time: %s, %v", again, err)
 				}
 				for _, a := range aside { // a person gets them back
-					must(t, s.Rename(ctx, a.Where, a.Name))
+					entries, err := s.List(ctx, path.Dir(a.Where))
+					must(t, err)
+					for _, e := range entries {
+						must(t, s.Rename(ctx, path.Join(path.Dir(a.Where), e.Name), path.Join(path.Dir(a.Name), e.Name)))
+					}
 				}
 				if after := tree(t, s, "."); after != before {
 					t.Errorf("it was\n%s, and is\n%s", before, after)

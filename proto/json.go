@@ -36,6 +36,11 @@ func JSON(m proto.Message) ([]byte, error) {
 	return marshal(m, member{VersionMember, JSONVersion})
 }
 
+// JSONWith is JSON with one more member, after the version: what an answer says beside the message.
+func JSONWith(m proto.Message, name string, value any) ([]byte, error) {
+	return marshal(m, member{VersionMember, JSONVersion}, member{name, value})
+}
+
 // JSONPart returns a message as JSON does, without the version: for a part of an answer.
 func JSONPart(m proto.Message) ([]byte, error) { return marshal(m) }
 

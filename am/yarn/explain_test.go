@@ -130,3 +130,15 @@ func TestExplain(t *testing.T) {
 		t.Errorf("nothing is waited for, and it says %q", got)
 	}
 }
+
+// It does not depend on who was told first, the node or the ResourceManager.
+func TestReasonsOfEndsAreTold(t *testing.T) {
+	const said = "[2026-11-25 10:00:00.000]Container killed on request. Exit code is 137\n[2026-11-25 10:00:00.001]Container exited with a non-zero exit code 137. \n"
+	d := quietDriver(t)
+	d.attempt = 2
+	a := d.s.add(container(2, 1))
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{
+		{ID: a.container.ID, Exit: exitForceKilled, Diagnostics: said}, {ID: container(7, 1).ID, Exit: exitForceKilled, Diagnostics: said},
+	}}})
+	expect(t, d.emitted(), "Diagnostics:Container killed on request. Exit code is 137}", "Diagnostics:Container killed on request. Exit code is 137}")
+}

@@ -188,10 +188,18 @@ func finalize(s *proto.JobStatus, state proto.JobState, why string) {
 // MasterFailure summarizes YARN's diagnostics of an application whose master did not
 // finish it (RMAppImpl, RMAppAttemptImpl.getAMContainerCrashedDiagnostics,
 // ContainerLaunch.diagnoseAppMasterFailure): the exit code, and the last output of the
-// process.
+// process, of up to five lines; or what YARN says of the reason, in one line.
 func MasterFailure(diagnostics string) string {
 	d := strings.TrimSpace(diagnostics)
-	if !strings.Contains(d, "AM Container") {
+	if i := strings.LastIndex(d, "For more detailed output"); i >= 0 {
+		d = d[:i]
+	}
+	d = strings.TrimSuffix(strings.TrimSpace(d), ". Failing the application.")
+	switch {
+	case strings.Contains(d, "AM Container"):
+	case strings.HasPrefix(d, "Application application_") && strings.Contains(d, " due to "):
+		return yarn.Reason(d)
+	default: // who has killed it, or the master's own words
 		return firstLines(d, 3)
 	}
 	why := "its application master ended"
@@ -202,18 +210,20 @@ func MasterFailure(diagnostics string) string {
 		}
 	}
 	if i := strings.LastIndex(d, "Last 4096 bytes of "); i >= 0 {
-		_, output, _ := strings.Cut(d[i:], "\n")
-		if output, _, _ = strings.Cut(output, "For more detailed output"); strings.TrimSpace(output) != "" {
-			return why + ": " + firstLines(strings.TrimSpace(output), 5)
+		if _, output, _ := strings.Cut(d[i:], "\n"); strings.TrimSpace(output) != "" {
+			return why + ": " + firstLines(output, 5)
 		}
 	}
 	if strings.Contains(d, fmt.Sprintf("exitCode: %d", yarn.ExitInvalid)) && !strings.Contains(d, "Exception") {
 		return why + ": the NodeManager did not start it, and only its log says why. Of a job with an image, see that yarn.nodemanager.runtime.linux.allowed-runtimes there names its runtime"
 	}
 	if _, rest, ok := strings.Cut(d, "Diagnostics: "); ok {
-		return why + ": " + firstLines(rest, 3)
+		d = rest
 	}
-	return why + ": " + firstLines(d, 3)
+	if said := yarn.Reason(d); said != "" {
+		why += ": " + said
+	}
+	return why
 }
 
 func firstLines(s string, n int) string {

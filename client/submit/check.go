@@ -12,10 +12,12 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"holdfast/client"
 	"holdfast/client/cluster"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/zone"
 	"holdfast/internal/hadoop/rpc"
@@ -247,11 +249,36 @@ func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSp
 // of the nodes, only they can tell anything.
 func onHDFS(uri string) bool { return strings.HasPrefix(uri, "hdfs:") }
 
-// CheckWritable checks that files can be created in a directory. It leaves none.
+// CheckWritable checks that files can be created in a directory. It leaves none, and where
+// Holdfast has a directory of its own there it tries in that: nothing of the user's changes, no
+// time either.
 func CheckWritable(ctx context.Context, s store.Store) error {
-	w, err := s.Create(ctx, ".holdfast-check", 0o600)
-	if err != nil {
-		return err
+	for _, dir := range []string{path.Dir(writers.Dir("any")), store.OwnDir, "."} {
+		w, err := s.Create(ctx, path.Join(dir, ".holdfast-check"), 0o600)
+		if store.Vanished(err) && dir != "." {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.Abort(); err != nil || dir == "." {
+			return err
+		}
+		return mayWrite(ctx, s)
 	}
-	return w.Abort()
+	return nil
+}
+
+// mayWrite returns EACCES if the permissions of a directory keep this user from making a file in
+// it, and EROFS where nobody may. It makes none.
+func mayWrite(ctx context.Context, s store.Store) error {
+	if a, ok := s.(store.Accesser); ok {
+		return a.Access(ctx, ".", unix.W_OK|unix.X_OK)
+	}
+	if _, ok := s.(*store.Local); ok {
+		if err := unix.Faccessat(unix.AT_FDCWD, s.URI(), unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+			return &fs.PathError{Op: "write in", Path: s.URI(), Err: err}
+		}
+	}
+	return nil
 }

@@ -1,11 +1,75 @@
 package submit
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
 )
+
+// permits is a store that says who may do what, as HDFS does.
+type permits struct {
+	store.Store
+	err   error
+	asked string
+	mask  uint32
+}
+
+func (p *permits) Access(_ context.Context, name string, mask uint32) error {
+	p.asked, p.mask = name, mask
+	return p.err
+}
+
+// TestWhetherADirectoryIsWritable: that is found out without changing anything of the user's where
+// Holdfast has a directory of its own, and the user's permissions count there, too.
+func TestWhetherADirectoryIsWritable(t *testing.T) {
+	for _, own := range []string{"", ".holdfast", ".holdfast/writing"} {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, own), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(dir, at, at); err != nil {
+			t.Fatal(err)
+		}
+		local, err := store.Open(t.Context(), dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer local.Close()
+		for _, refused := range []error{nil, syscall.EACCES} {
+			s := &permits{Store: local, err: refused}
+			if err := CheckWritable(t.Context(), s); own != "" && !errors.Is(err, refused) || own == "" && err != nil {
+				t.Errorf("with %q, where the user's permissions say %v: %v", own, refused, err)
+			}
+			if own != "" && (s.asked != "." || s.mask != 3) {
+				t.Errorf("with %q, asked was for %q, %d", own, s.asked, s.mask)
+			}
+		}
+		if err := CheckWritable(t.Context(), local); err != nil {
+			t.Errorf("with %q: %v", own, err)
+		}
+		if i, err := os.Stat(dir); err != nil || own != "" && !i.ModTime().Equal(at) {
+			t.Errorf("with %q, the directory was changed: %v, %v", own, i.ModTime(), err)
+		}
+		if err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				t.Errorf("with %q, %s is left", own, name)
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
 
 func TestFitNodes(t *testing.T) {
 	node := func(state string, mb int64, cores int32) yarn.Node {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -43,6 +44,101 @@ func TestTheUsersCheckpointFile(t *testing.T) {
 	if took := time.Since(begin); took > 25*time.Second { // a start waits for 2 minutes, an end for 30 seconds, where it cannot look
 		t.Errorf("four jobs took %v", took)
 	}
+}
+
+// TestTheUsersDirectoryStays: a job that writes nothing leaves the user's directory as it was, but
+// for what it makes of its own the first time.
+func TestTheUsersDirectoryStays(t *testing.T) {
+	p := newPlace(t)
+	dir := filepath.Join(p.dir, "mine")
+	for name, text := range map[string]string{
+		"checkpoint": "hello\n", "step-1/a": "x", "step-2": "a file", ".x": "hidden", ".hidden/b": "y", "out.tmp": "z",
+		"sub/checkpoint": "model_checkpoint_path: a", "sub/model-3.pt": "not one",
+	} {
+		write(t, filepath.Join(dir, name), text)
+	}
+	for _, name := range []string{"empty", "step-4", "sub/deep/empty"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"link": "step-2", "sub/nowhere": "../gone"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	if err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type()&fs.ModeSymlink == 0 {
+			names = append(names, name)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		at := time.Now().Add(-time.Duration(i+1) * 24 * time.Hour)
+		if err := os.Chtimes(name, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := everythingIn(t, dir)
+	for _, run := range []string{"first", "second"} {
+		if out, errs, code := p.call("run", "--local", "--worker", "1", "--framework", "pytorch", "--checkpoint", "./out="+dir, "--", "true"); code != 0 {
+			t.Fatalf("run ended with %d: %s%s", code, out, errs)
+		}
+		after := everythingIn(t, dir)
+		if run == "first" { // it makes .holdfast
+			before["."] = after["."]
+		}
+		for name := range before {
+			if after[name] != before[name] {
+				t.Errorf("after the %s run %s is %q, and was %q", run, name, after[name], before[name])
+			}
+		}
+		for name, is := range after {
+			if before[name] == "" {
+				t.Errorf("after the %s run there is %s: %q", run, name, is)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".holdfast")); err != nil {
+		t.Error(err)
+	}
+}
+
+// everythingIn says of each entry in a directory, but for .holdfast, what it is, its mode and time
+// and what it holds.
+func everythingIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.Name() == ".holdfast" {
+			return filepath.SkipDir
+		}
+		i, err := e.Info()
+		if err != nil {
+			return err
+		}
+		holds := ""
+		switch {
+		case i.Mode().IsRegular():
+			text, readErr := os.ReadFile(name)
+			holds, err = string(text), readErr
+		case i.Mode()&fs.ModeSymlink != 0:
+			holds, err = os.Readlink(name)
+		}
+		relative, _ := filepath.Rel(dir, name)
+		all[relative] = fmt.Sprintf("%v %v %s", i.Mode(), i.ModTime().UTC(), holds)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // saver saves as Hugging Face's Trainer does, goes on from the highest number, and

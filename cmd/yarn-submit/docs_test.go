@@ -220,7 +220,7 @@ func TestDocsHaveTheJSONOfCommands(t *testing.T) {
 			}
 		}
 	}
-	for command, names := range map[string][]string{"rm": {"removed"}, "gc": {"directories"}, "describe": {"task", "incidents", "events"}, "stacks": {"tasks"}, "doctor": {"findings"}, "version": {"version", "go", "platform", "revision"}, "ui": {"url"}, "run --detach": {"id", "name", "directory"}} {
+	for command, names := range map[string][]string{"rm": {"removed"}, "kill": {"had_ended"}, "gc": {"directories"}, "describe": {"task", "incidents", "events"}, "stacks": {"tasks"}, "doctor": {"findings"}, "version": {"version", "go", "platform", "revision"}, "ui": {"url"}, "run --detach": {"id", "name", "directory"}} {
 		for _, name := range names {
 			if !strings.Contains(rowOf(command), "`"+name+"`") {
 				t.Errorf("the row of %s in docs/json.md has no `%s`: %s", command, name, rowOf(command))

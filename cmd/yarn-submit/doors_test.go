@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +15,9 @@ import (
 	"time"
 
 	"holdfast/client"
+	"holdfast/doctor/nodecheck"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/token"
 	"holdfast/proto"
 )
 
@@ -65,6 +69,14 @@ func ordinary(t *testing.T) place {
 	}
 	return newPlaceIn(t, filepath.Join(base, "home"), filepath.Join(base, "dir"),
 		"unshare", "--mount", "sh", "-c", asNobody, "sh", filepath.Join(base, "dev"), program)
+}
+
+// isShut reports whether the memory of a process of ordinary's user is shut to others of the same
+// user.
+func isShut(pid string) bool {
+	peek := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", "/proc/"+pid+"/environ")
+	out, err := peek.CombinedOutput()
+	return err != nil && strings.Contains(string(out), "ermission denied")
 }
 
 // TestAnOrdinaryUser runs a job without any privilege, below a directory that it
@@ -127,18 +139,13 @@ func TestAnOrdinaryUser(t *testing.T) {
 		t.Errorf("doctor ended with %d:\n%s%s", code, out, errs)
 	}
 	// Memory with keys is shut to other processes of the same user.
-	shut := func(pid string) bool {
-		peek := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", "/proc/"+pid+"/environ")
-		out, err := peek.CombinedOutput()
-		return err != nil && strings.Contains(string(out), "ermission denied")
-	}
 	holders := 0
 	for _, process := range processesOf(job) {
 		pid, program, _ := strings.Cut(strings.TrimSpace(process), " ")
 		if !strings.Contains(program, " am --local ") && !strings.HasSuffix(program, " agent") {
 			continue
 		}
-		if holders++; !shut(pid) {
+		if holders++; !isShut(pid) {
 			t.Errorf("another process of its user reads the memory of %s", process)
 		}
 	}
@@ -150,7 +157,7 @@ func TestAnOrdinaryUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
-		if shut(fmt.Sprint(follows.Process.Pid)) {
+		if isShut(fmt.Sprint(follows.Process.Pid)) {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -168,4 +175,63 @@ func TestAnOrdinaryUser(t *testing.T) {
 		t.Errorf("kill of a job whose master does not answer ended with %d: %s%s", code, out, errs)
 	}
 	alone(t, job)
+}
+
+// TestADoctorsMemoryIsShut: once doctor, here or on a node, speaks to the cluster, no other process
+// of its user reads its memory, where tickets and tokens are.
+func TestADoctorsMemoryIsShut(t *testing.T) {
+	for _, command := range []string{"doctor", "doctor-node"} {
+		t.Run(command, func(t *testing.T) {
+			p := ordinary(t)
+			silent, err := net.Listen("tcp", "127.0.0.1:0") // of a cluster that takes calls, and answers none
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer silent.Close()
+			at := silent.Addr().String()
+			write(t, filepath.Join(p.dir, "conf/core-site.xml"), "<configuration><property><name>fs.defaultFS</name><value>hdfs://"+at+"</value></property></configuration>")
+			write(t, filepath.Join(p.dir, "conf/yarn-site.xml"), "<configuration><property><name>yarn.resourcemanager.address</name><value>"+at+"</value></property></configuration>")
+			cmd := p.command(command)
+			if command == "doctor" {
+				cmd.Env = append(cmd.Env, "HADOOP_CONF_DIR="+filepath.Join(p.dir, "conf"))
+			} else {
+				packed, err := conf.New(map[string]string{"fs.defaultFS": "hdfs://" + at}).Pack()
+				if err != nil {
+					t.Fatal(err)
+				}
+				tokens := token.New()
+				tokens.Secrets[proto.SecretConf] = packed
+				file := filepath.Join(p.dir, "tokens")
+				if err := tokens.WriteFile(file); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Chmod(file, 0o644); err != nil { // root has written it
+					t.Fatal(err)
+				}
+				cmd.Env = append(cmd.Env, token.EnvFile+"="+file, nodecheck.EnvDirectory+"=hdfs://"+at+"/check", "CONTAINER_ID=container_1_0001_01_000002")
+			}
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+			}()
+			if err := silent.(*net.TCPListener).SetDeadline(time.Now().Add(limit)); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := silent.Accept()
+			if err != nil {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+				t.Fatalf("%s has called nobody: %v\n%s", command, err, out.String())
+			}
+			defer conn.Close()
+			if !isShut(fmt.Sprint(cmd.Process.Pid)) {
+				t.Errorf("another process of its user reads the memory of %s", command)
+			}
+		})
+	}
 }

@@ -57,8 +57,12 @@ func TestThePageAndTheCommandSayTheSame(t *testing.T) {
 		}
 	}
 	same(get(t, s.TrackingUrl+"status.json"))
-	if _, errs, code := p.call("kill", id); code != 0 {
+	out, errs, code := p.call("kill", id, "--output", "json")
+	if code != 0 {
 		t.Fatalf("kill ended with %d: %s", code, errs)
+	}
+	if ended, s := hadEnded(t, out); ended || s.State != proto.JobState_JOB_STATE_KILLED {
+		t.Errorf("of a job that ran, kill says %s", out)
 	}
 	u := p.ui()
 	code, text := u.ask(t, u.browser(t), "/jobs/"+id+"/status.json", "")

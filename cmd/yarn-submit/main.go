@@ -100,6 +100,6 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 }
 
 // makeNamespaces are the commands that make user namespaces, which a process whose
-// memory is shut cannot. An agent shuts it when it has made its own; doctor and
-// doctor-node, which try what can be made, do not.
+// memory is shut cannot. They shut it themselves: an agent when it has made its own, doctor and
+// doctor-node when they have tried what can be made.
 var makeNamespaces = []string{"agent", "doctor", "doctor-node"}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -211,7 +212,24 @@ cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 	if code != 0 || !strings.Contains(killed, id+": had already ended: succeeded") {
 		t.Errorf("kill of a job that is over ended with %d: %s", code, killed)
 	}
+	killed, _, code = p.call("kill", id, "--output", "json")
+	if ended, s := hadEnded(t, killed); code != 0 || !ended || s.Id != id || s.State != proto.JobState_JOB_STATE_SUCCEEDED {
+		t.Errorf("in JSON it ended with %d: %s", code, killed)
+	}
 	alone(t, id)
+}
+
+// hadEnded reads what kill says in JSON of a job: whether that had ended already, and its state.
+func hadEnded(t *testing.T, text string) (bool, *proto.JobStatus) {
+	t.Helper()
+	var said struct {
+		HadEnded *bool `json:"had_ended"`
+	}
+	s := &proto.JobStatus{}
+	if err := errors.Join(json.Unmarshal([]byte(text), &said), proto.FromJSON([]byte(text), s)); err != nil || said.HadEnded == nil {
+		t.Fatalf("kill says in JSON (%v):\n%s", err, text)
+	}
+	return *said.HadEnded, s
 }
 
 // A failed job shows which task failed, why, and what it wrote last.

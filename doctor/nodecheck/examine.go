@@ -14,12 +14,22 @@ import (
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/yarn"
+	"holdfast/internal/nodump"
 )
 
 // Examine runs in a container: it checks the node that it is on, and writes the
 // findings to the check's directory. If it cannot, it writes what is not well to stderr
-// and fails.
-func Examine(ctx context.Context, exe string, c *conf.Conf, stderr io.Writer) error {
+// and fails. It shuts this process's memory (package nodump) before it calls configuration,
+// which reads what came with the container, tokens too.
+func Examine(ctx context.Context, exe string, configuration func() (*conf.Conf, error), stderr io.Writer) error {
+	tried := check.Sandbox(ctx, exe)
+	if err := nodump.Protect(); err != nil {
+		return err
+	}
+	c, err := configuration()
+	if err != nil {
+		return err
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
@@ -39,7 +49,7 @@ func Examine(ctx context.Context, exe string, c *conf.Conf, stderr io.Writer) er
 			found = append(found, check.Directory("local directory", d))
 		}
 	}
-	found = append(found, check.Sandbox(ctx, exe)...)
+	found = append(found, tried...)
 	found = append(found, check.SELinux(), check.Filtered(), check.Rlimits(), check.Memory(Container.MemoryMB), check.GPUs(gpu.Here), check.Python(ctx))
 	if proxies, err := c.WebProxies(); err == nil && !proxies.Alone {
 		found = append(found, check.Clock(ctx, proxies.URLs))

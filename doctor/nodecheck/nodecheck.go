@@ -10,6 +10,7 @@
 package nodecheck
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -263,7 +264,7 @@ func (r *nodeCheck) collect(ctx context.Context, host string, c yarn.Completed) 
 			r.bad(host, fmt.Sprintf("the NodeManager did not start the image %s, and only its log says why: see that yarn.nodemanager.runtime.linux.allowed-runtimes there names the image's runtime", r.Image.Name))
 			return
 		}
-		r.bad(host, fmt.Sprintf("the container there ended with %d and told nothing: %s", c.Exit, strings.Join(strings.Fields(c.Diagnostics), " ")))
+		r.bad(host, fmt.Sprintf("the container there ended with %d and told nothing: %s", c.Exit, cmp.Or(yarn.Reason(c.Diagnostics), "YARN gave no reason")))
 		return
 	}
 	for _, f := range found {

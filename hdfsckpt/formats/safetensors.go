@@ -158,7 +158,7 @@ func checkSharded(ctx context.Context, d *format.Dir, index string, entries []st
 	}
 	if c.Why = look.Lacking(need, sizes); c.Why != "" {
 		if c.Step != format.NoStep { // what has none may be a model that is being put there
-			c.State = format.Torn
+			c.State, c.Certain = format.Torn, true
 		}
 		return c, nil
 	}
@@ -172,7 +172,7 @@ func checkSharded(ctx context.Context, d *format.Dir, index string, entries []st
 		}
 		c.Why = name + ": " + err.Error()
 		if safetensors.IsCut(err) {
-			c.State = format.Torn
+			c.State, c.Certain = format.Torn, c.Step != format.NoStep
 		}
 		return c, nil
 	}

@@ -141,7 +141,7 @@ var clusterRules = []rule{
 	{
 		promise: "why a container ended is told in a line, and not as YARN's log",
 		file:    "am/yarn/results.go",
-		old:     `Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: reason(c.Diagnostics)}`,
+		old:     `Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)}`,
 		new:     `Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics}`,
 		pkg:     "am/yarn", test: "TestReasonsOfEndsAreTold",
 	},
@@ -232,10 +232,24 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "why YARN ended a container is told without the stamps of NodeManagers",
-		file:    "am/yarn/diagnostics.go",
+		file:    "internal/hadoop/yarn/diagnostics.go",
 		old:     `line = diagnosticStamp.ReplaceAllString(strings.TrimSpace(line), "")`,
 		new:     `line = strings.TrimSpace(line)`,
-		pkg:     "am/yarn", test: "TestReasonsAreForPeople",
+		pkg:     "internal/hadoop/yarn", test: "TestReasonsAreForPeople",
+	},
+	{
+		promise: "of a container that was killed for its memory nobody is shown the list of its processes",
+		file:    "internal/hadoop/yarn/diagnostics.go",
+		old:     `Dump of the process-tree for |\|- |`,
+		new:     ``,
+		pkg:     "internal/hadoop/yarn", test: "TestReasonsAreForPeople",
+	},
+	{
+		promise: "why an application master died without words is told without YARN's stamps, lists and links",
+		file:    "client/jobs/status.go",
+		old:     `said := yarn.Reason(d); said != ""`,
+		new:     `said := d; said != ""`,
+		pkg:     "client/jobs", test: "TestSettleYARN",
 	},
 	{
 		promise: "a registration whose answer was lost is one",
@@ -344,6 +358,20 @@ var clusterRules = []rule{
 		old:     `return nodump.Protect() // all`,
 		new:     `_ = nodump.Protect; return nil // all`,
 		pkg:     "cmd/yarn-submit", test: "TestAnOrdinaryUser",
+	},
+	{
+		promise: "no other process of its user reads the tickets in doctor's memory",
+		file:    "doctor/doctor.go",
+		old:     `err := nodump.Protect()`,
+		new:     `_, err := nodump.Protect, error(nil)`,
+		pkg:     "cmd/yarn-submit", test: "TestADoctorsMemoryIsShut/doctor",
+	},
+	{
+		promise: "no other process of its user reads the tokens in the memory of doctor's containers",
+		file:    "doctor/nodecheck/examine.go",
+		old:     `err := nodump.Protect()`,
+		new:     `_, err := nodump.Protect, error(nil)`,
+		pkg:     "cmd/yarn-submit", test: "TestADoctorsMemoryIsShut/doctor-node",
 	},
 	{
 		promise: "each call that changes a job, and each that is refused, is in the audit log",

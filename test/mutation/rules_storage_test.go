@@ -74,6 +74,21 @@ var storageRules = []rule{
 		pkg: "container", test: "TestTheUsersLinkStays/linked",
 	},
 
+	{
+		promise: "a submission changes nothing in the user's directory, no time either, once Holdfast has a directory of its own there",
+		file:    "client/submit/check.go",
+		old:     `[]string{path.Dir(writers.Dir("any")), store.OwnDir, "."}`,
+		new:     `[]string{".", path.Dir(writers.Dir("any"))}`,
+		pkg:     "cmd/yarn-submit", test: "TestTheUsersDirectoryStays",
+	},
+	{
+		promise: "a checkpoint directory in which the user may make no files is refused though .holdfast in it can be written",
+		file:    "client/submit/check.go",
+		old:     `return mayWrite(ctx, s)`,
+		new:     `return nil`,
+		pkg:     "client/submit", test: "TestWhetherADirectoryIsWritable",
+	},
+
 	// Files that belong together.
 	{
 		promise: "a directory of Trainer's is one checkpoint",
@@ -738,6 +753,27 @@ var storageRules = []rule{
 		old:     `c.State, c.Certain = format.Torn, f.Size > 0 || c.Step != format.NoStep`,
 		new:     `c.State = format.Torn`,
 		pkg:     "hdfsckpt", test: "TestSafetensors",
+	},
+	{
+		promise: "a checkpoint of safetensors in several files of which one is missing is out of the way before tasks start",
+		file:    "hdfsckpt/formats/safetensors.go",
+		old:     `c.State, c.Certain = format.Torn, true`,
+		new:     `c.State = format.Torn`,
+		pkg:     "hdfsckpt", test: "TestSafetensors",
+	},
+	{
+		promise: "a checkpoint of safetensors in several files of which one is cut off is out of the way before tasks start",
+		file:    "hdfsckpt/formats/safetensors.go",
+		old:     `c.State, c.Certain = format.Torn, c.Step != format.NoStep`,
+		new:     `c.State = format.Torn`,
+		pkg:     "hdfsckpt", test: "TestSafetensors",
+	},
+	{
+		promise: "a torn checkpoint of several files is moved aside with all of them",
+		file:    "hdfsckpt/aside.go",
+		old:     `a.Parts = filesBeforeName(&c)`,
+		new:     `a.Parts = nil`,
+		pkg:     "hdfsckpt", test: "TestContract/mxnet/torn",
 	},
 	{
 		promise: "a torn file of Keras, XGBoost, LightGBM or MXNet is out of the way before tasks start",

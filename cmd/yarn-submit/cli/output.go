@@ -70,6 +70,15 @@ func WriteProto(w io.Writer, m pb.Message) error {
 	return writeObject(w, text)
 }
 
+// WriteProtoWith writes a message, with one more member of its object.
+func WriteProtoWith(w io.Writer, m pb.Message, name string, value any) error {
+	text, err := proto.JSONWith(m, name, value)
+	if err != nil {
+		return err
+	}
+	return writeObject(w, text)
+}
+
 // writeObject writes JSON, indented. Control characters that JSON may hold as they are,
 // which a terminal obeys all the same, are written by their numbers.
 func writeObject(w io.Writer, text []byte) error {

@@ -29,15 +29,15 @@ func NewDoctorNodeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor-node", Short: "check the node that this runs on", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, c, err := containerCredentials()
-			if err != nil {
-				return err
-			}
 			exe, err := os.Executable()
 			if err != nil {
 				return err
 			}
-			return nodecheck.Examine(cmd.Context(), exe, c, cmd.ErrOrStderr())
+			configuration := func() (*conf.Conf, error) {
+				_, c, err := containerCredentials()
+				return c, err
+			}
+			return nodecheck.Examine(cmd.Context(), exe, configuration, cmd.ErrOrStderr())
 		},
 	}
 }

@@ -56,7 +56,7 @@ func runKill(cmd *cobra.Command, o *cli.Output, ref string) error {
 		return err
 	}
 	if o.JSON() {
-		return cli.WriteProto(cmd.OutOrStdout(), s)
+		return cli.WriteProtoWith(cmd.OutOrStdout(), s, "had_ended", already)
 	}
 	said := ""
 	if already {

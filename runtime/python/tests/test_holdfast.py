@@ -3,6 +3,8 @@ where the package is, if it is not beside this directory."""
 
 import concurrent.futures
 import os
+import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -49,6 +51,26 @@ class Start(unittest.TestCase):
         for name in start.FRAMEWORKS["tensorflow"]:
             said = run("from _holdfast import tensorflow; print(*tensorflow.hooks(), *[k for k in __import__('os').environ if k.startswith('GRPC_')])", **{name: "0"})
             self.assertEqual(said, "", name)
+
+
+class Stacks(unittest.TestCase):
+    # What the signal does shows in how the program ends.
+    QUIT = "import os, signal\ndef standing_here(): os.kill(os.getpid(), signal.SIGQUIT)\nstanding_here()\nprint('goes on')"
+
+    def quit(self, **settings):
+        environ = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
+        environ.update(settings, PYTHONPATH=SHIM, PYTHONDONTWRITEBYTECODE="1")
+        no_core = lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        p = subprocess.run([sys.executable, "-c", self.QUIT], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, preexec_fn=no_core)
+        return p.returncode, p.stdout, p.stderr
+
+    def test_sigquit_has_the_program_write_where_it_stands(self):
+        code, said, stack = self.quit()
+        self.assertEqual((code, said), (0, "goes on\n"))
+        self.assertIn("standing_here", stack)
+
+    def test_it_can_be_switched_off(self):
+        self.assertEqual(self.quit(HOLDFAST_STACKS="0"), (-signal.SIGQUIT, "", ""))
 
 
 class JAX(unittest.TestCase):
