@@ -638,9 +638,23 @@ var recoveryRules = []rule{
 	{
 		promise: "a program that aborts is quoted with the last line that it wrote",
 		file:    "container/cause.go",
-		old:     `if aborted && e.Error == "" {`,
+		old:     `if signal == syscall.SIGABRT && e.Error == "" {`,
 		new:     `if false {`,
 		pkg:     "container", test: "TestTheErrorFileOfTorchElasticTellsTheCause",
+	},
+	{
+		promise: "a signal that ended a shell's program is told as one",
+		file:    "proto/reason.go",
+		old:     `n > 0 && n <= last {`,
+		new:     `n > last {`,
+		pkg:     "container", test: "TestSignalsUnderAShell",
+	},
+	{
+		promise: "the signal that stops a shell's program is not its failure",
+		file:    "am/core/blame.go",
+		old:     `case e.Stopped && bySignal(e):`,
+		new:     `case e.Stopped && e.Signal != 0:`,
+		pkg:     "am/core", test: "TestTranscriptsOfBlame/who-dies-of-the-signal-to-stop-in-a-shell-is-not-to-blame",
 	},
 	// A healthy job is not given up.
 	{
