@@ -3,6 +3,7 @@ package container
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -36,6 +37,20 @@ func catches(pid int, signal syscall.Signal) bool {
 
 const errorFileMost = 1 << 20 // bytes of it that are read
 
+// crashes are the signals by which a program ends for what it did itself, of which its output
+// may tell. Others come from outside.
+var crashes = []syscall.Signal{
+	syscall.SIGILL, syscall.SIGTRAP, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSYS,
+}
+
+// endedBy returns the signal that ended a process, or the program of a shell; 0: none.
+func endedBy(e *proto.Exited) syscall.Signal {
+	if e.Signal != 0 {
+		return syscall.Signal(e.Signal)
+	}
+	return syscall.Signal(proto.ShellSignal(int(e.Code)))
+}
+
 // explain adds to an exit the error that caused it, from what the process has written.
 func (p *process) explain(e *proto.Exited, framework string, heard []string) {
 	if framework == "" || e.Code == 0 && e.Signal == 0 {
@@ -46,10 +61,10 @@ func (p *process) explain(e *proto.Exited, framework string, heard []string) {
 		v = runtime.Explain(strings.Split(text, "\n"))
 		e.AtUnixMs = at
 	}
-	switch aborted := syscall.Signal(e.Signal) == syscall.SIGABRT; {
-	case e.Code > 0 || aborted:
+	switch signal := endedBy(e); {
+	case signal == 0 || slices.Contains(crashes, signal):
 		e.PeerLost, e.Advice, e.Error = v.PeerLost, v.Advice, v.Error
-		if aborted && e.Error == "" {
+		if signal == syscall.SIGABRT && e.Error == "" {
 			e.Error = tasklog.LastLine(heard)
 		}
 	case e.Stopped && !v.PeerLost: // it may have failed before that

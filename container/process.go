@@ -86,13 +86,16 @@ func (p *process) exit(a *attempt, lines []string) *proto.Exited {
 	case status.Signaled():
 		e.Code, e.Signal = -1, int32(status.Signal())
 		e.Detail = fmt.Sprintf("killed by %s", unix.SignalName(status.Signal()))
-		if status.Signal() == syscall.SIGKILL && oomKills() > a.oomBefore {
-			e.OutOfMemory = true
-			e.Detail = "killed by the kernel: the container's memory was used up"
-		}
 	default:
 		e.Code = int32(status.ExitStatus())
 		e.Detail = fmt.Sprintf("exited with %d", e.Code)
+		if s := endedBy(e); s != 0 { // it may also have chosen that code itself
+			e.Detail += fmt.Sprintf(" (a shell's code for %s)", unix.SignalName(s))
+		}
+	}
+	if known && endedBy(e) == syscall.SIGKILL && oomKills() > a.oomBefore {
+		e.OutOfMemory = true
+		e.Detail = "killed by the kernel: the container's memory was used up"
 	}
 	p.explain(e, a.framework, lines)
 	return e

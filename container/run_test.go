@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"holdfast/container"
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -218,6 +220,42 @@ func TestTheErrorFileOfTorchElasticTellsTheCause(t *testing.T) {
 	c.started()
 	if e := c.exited(); e.Error != "terminate called: no space" || e.Detail != "killed by SIGABRT" {
 		t.Fatalf("exited: %v", e)
+	}
+}
+
+// What is told of a signal that ended a program is told also where a shell was around it, which
+// then exits with 128 more than the signal's number. Only of signals by which programs end by
+// what they did themselves, their output tells more.
+func TestSignalsUnderAShell(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(func(a *proto.Assign) { a.Spec.Framework = "none" }))
+	c.prepared()
+	attempt := int32(0)
+	for _, k := range []struct {
+		script   string
+		signal   syscall.Signal
+		error    string
+		peerLost bool
+	}{
+		{`echo why; echo; kill -ABRT $$`, syscall.SIGABRT, "why", false},
+		{`echo 'ValueError: bad batch'; kill -SEGV $$`, syscall.SIGSEGV, "ValueError: bad batch", false},
+		{`echo step 5; kill -SEGV $$`, syscall.SIGSEGV, "", false},
+		{`echo 'RuntimeError: Connection closed by peer'; kill -SEGV $$`, syscall.SIGSEGV, "RuntimeError: Connection closed by peer", true},
+		{`echo 'ConnectionResetError: of before'; kill -KILL $$`, syscall.SIGKILL, "", false},
+	} {
+		for script, want := range map[string]*proto.Exited{
+			k.script: {Code: -1, Signal: int32(k.signal), Detail: "killed by " + unix.SignalName(k.signal)},
+			"sh -c '" + strings.ReplaceAll(k.script, "'", `'\''`) + "'; exit $?": {Code: 128 + int32(k.signal), Detail: fmt.Sprintf("exited with %d (a shell's code for %s)", 128+k.signal, unix.SignalName(k.signal))},
+		} {
+			c.send(&proto.Start{Attempt: attempt, Command: shell(script)})
+			c.started()
+			if e := c.exited(); e.Code != want.Code || e.Signal != want.Signal || e.Detail != want.Detail || e.Error != k.error || e.PeerLost != k.peerLost {
+				t.Errorf("%s: exited: %v", script, e)
+			}
+			attempt++
+		}
 	}
 }
 

@@ -5,6 +5,16 @@ import (
 	"strings"
 )
 
+// ShellSignal returns the signal of which an exit code tells, 0 if of none: a shell whose program
+// was ended by signal N exits with 128+N. Any program may choose such a code.
+func ShellSignal(code int) int {
+	const last = 31 // of the signals with names of their own
+	if n := code - 128; n > 0 && n <= last {
+		return n
+	}
+	return 0
+}
+
 // EarlierReason reports whether a task's reason concerns an attempt before the present one,
 // and returns that attempt.
 func EarlierReason(s *JobStatus, k *TaskStatus) (attempt int32, is bool) {

@@ -17,36 +17,56 @@ type Verdict struct {
 }
 
 // Explain reads the last lines of a failed task's output.
-//
-// A task may have complained about peers long before it died of something
-// else, so the last exception counts where there is one, and single phrases
-// only where there is none.
 func Explain(tail []string) Verdict {
 	text := strings.Join(tail, "\n")
 	if len(text) > maxExplained {
 		text = text[len(text)-maxExplained:]
 	}
-	text = tasklog.WithoutLauncher(text)
-	last := knownFailures().lastException(text)
-	v := knownFailures().judge(text, last)
-	if !signalled.MatchString(last) {
-		line, _, _ := strings.Cut(last, "\n")
-		v.Error = tasklog.Plain(line)
+	return knownFailures().explain(tasklog.WithoutLauncher(tasklog.WithoutEscapes(text)))
+}
+
+// explain judges an output. A task may have complained about peers, or about what its node
+// lacks, long before it died of something else. So where there is an exception, the last
+// one counts, for advice with what it is chained to; and where there is none, what was
+// said last.
+func (l *failurePatterns) explain(text string) Verdict {
+	raised := l.raised(text)
+	if len(raised) == 0 {
+		lines := strings.Split(text, "\n")
+		slices.Reverse(lines)
+		if l.lostFirst(lines) {
+			return Verdict{PeerLost: true}
+		}
+		return Verdict{Advice: l.advise(text)}
+	}
+	last, v := raised[0], Verdict{}
+	if !signalled.MatchString(last.Line) {
+		v.Error = tasklog.Plain(last.Line)
+	}
+	if l.lost.MatchString(last.Line) || l.any.MatchString(last.Line) && (goneMount.MatchString(last.Text) || l.lostFirst(strings.Split(last.Text, "\n"))) {
+		v.PeerLost = true
+		return v
+	}
+	for _, e := range raised {
+		if v.Advice = l.advise(e.Text); v.Advice != "" {
+			break
+		}
 	}
 	return v
 }
 
-func (l *failurePatterns) judge(text, last string) Verdict {
-	if l.lost.MatchString(last) || l.any.MatchString(last) && goneMount.MatchString(last) {
-		return Verdict{PeerLost: true}
+// lostFirst reports whether, of the lines that say what to judge by, the first is about a
+// lost peer.
+func (l *failurePatterns) lostFirst(lines []string) bool {
+	for _, line := range lines {
+		if l.phrases.MatchString(line) {
+			return true
+		}
+		if l.advise(line) != "" {
+			return false
+		}
 	}
-	if do := l.advise(text); do != "" {
-		return Verdict{Advice: do}
-	}
-	if last == "" {
-		return Verdict{PeerLost: l.phrases.MatchString(text)}
-	}
-	return Verdict{PeerLost: l.any.MatchString(last) && l.phrases.MatchString(last)}
+	return false
 }
 
 // signalled are exceptions that only say that the task was told to end.
@@ -55,33 +75,23 @@ var signalled = regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:KeyboardInterrupt|Sys
 // maxExplained keeps the time that a very long line takes small.
 const maxExplained = 64 << 10
 
-// exceptionHead is the line of a Python traceback that names the exception: it
-// alone begins in the first column with a dotted name that ends so.
-var exceptionHead = regexp.MustCompile(`(?m)^(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt|Exit|Timeout)(?::.*)?$`)
-
-// traceback begins another exception's traceback.
-var traceback = regexp.MustCompile(`(?m)^Traceback \(most recent call last\):`)
-
-// lastException gives the last exception from its name on, to the end of the
-// text or the beginning of the next traceback: messages have many lines. That of a
-// launcher counts where there is no other.
-func (l *failurePatterns) lastException(text string) string {
-	all := exceptionHead.FindAllStringIndex(text, -1)
-	if len(all) == 0 {
-		return ""
-	}
-	last := all[len(all)-1][0]
-	for _, at := range slices.Backward(all) {
-		if !l.launchers.MatchString(text[at[0]:at[1]]) {
-			last = at[0]
+// raised returns the last exception of a text, and then what it is chained to, the nearest
+// first; none if there is none. That of a launcher counts where there is no other.
+func (l *failurePatterns) raised(text string) []tasklog.Exception {
+	all := tasklog.Exceptions(text)
+	for n, e := range slices.Backward(all) {
+		if !l.launchers.MatchString(e.Line) {
+			all = all[:n+1]
 			break
 		}
 	}
-	exception := text[last:]
-	if next := traceback.FindStringIndex(exception); next != nil {
-		exception = exception[:next[0]]
+	first := len(all) - 1
+	for first > 0 && all[first].Chained {
+		first--
 	}
-	return exception
+	chain := slices.Clone(all[max(0, first):])
+	slices.Reverse(chain)
+	return chain
 }
 
 // What programs say whatever their framework.

@@ -42,6 +42,12 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// What PyTorch and TensorFlow say on a node without GPUs, on which they then work.
+const (
+	noDriver = "/opt/venv/lib/python3.11/site-packages/torch/cuda/__init__.py:129: UserWarning: CUDA initialization: Found no NVIDIA driver on your system. (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)\n  return torch._C._cuda_getDeviceCount() > 0"
+	noDevice = "E0000 00:00:1795263778.309960   31489 cuda_driver.cc:265] failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
+)
+
 func TestExplainLines(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -85,6 +91,21 @@ func TestExplainLines(t *testing.T) {
 		{"contrib", "ModuleNotFoundError: No module named 'tensorflow.contrib'", false, "tf.contrib"},
 		{"an attribute of one's own", "AttributeError: module 'mymodel' has no attribute 'Session'", false, ""},
 		{"disk", "OSError: [Errno 28] No space left on device", false, "room"},
+		// What a program wrote before its exception is not what ended it.
+		{"a peer that is lost where no GPU is", noDriver + "\nTraceback (most recent call last):\n  File \"x.py\", line 1\nRuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:21000", true, ""},
+		{"an own fault where no GPU is", noDriver + "\nTraceback (most recent call last):\n  File \"x.py\", line 1\nValueError: bad batch", false, ""},
+		{"an own fault where TensorFlow finds no GPU", noDevice + "\nTraceback (most recent call last):\n  File \"x.py\", line 1\nValueError: bad batch", false, ""},
+		{"an own fault after a port that was taken", "Traceback (most recent call last):\n  File \"x.py\", line 1\nOSError: [Errno 98] Address already in use\nlistening on the next port\nTraceback (most recent call last):\n  File \"x.py\", line 9\nValueError: bad batch", false, ""},
+		{"a missing GPU that an exception tells", "Traceback (most recent call last):\n  File \"x.py\", line 1\nRuntimeError: Found no NVIDIA driver on your system.", false, "--worker-gpus"},
+		{"a port that is taken, as the cause of the exception", "Traceback (most recent call last):\n  File \"x.py\", line 1\nOSError: [Errno 98] Address already in use\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File \"x.py\", line 9\nmy.Failure: no server", false, "{port}"},
+		{"a peer that is lost where no GPU is, told by no exception", noDevice + "\ngotrainer: rpc error: code = Unavailable desc = connection error", true, ""},
+		{"a port that is taken after a peer was not there yet, told by no exception", "gotrainer: dial: connection refused\ngotrainer: listen: address already in use", false, "{port}"},
+		{"a peer that is lost, and threads that are at work when the program ends by that", "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:21000\nterminate called without an active exception", true, ""},
+		{"a full disk, and connections that end with the program", "OSError: [Errno 28] No space left on device\nrecvmsg:Connection reset by peer", false, "room"},
+		// Whatever the name of an exception, the last one counts.
+		{"an own fault of any name after a lost peer that was handled", "Traceback (most recent call last):\n  File \"x.py\", line 1\nConnectionResetError: [Errno 104] Connection reset by peer\nconnected again\nTraceback (most recent call last):\n  File \"x.py\", line 9\nmy.Failure: x", false, ""},
+		{"while a lost peer was handled", "Traceback (most recent call last):\n  File \"x.py\", line 1\nConnectionResetError: [Errno 104] Connection reset by peer\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"x.py\", line 9\nqueue.Empty", false, ""},
+		{"what Python ignored at its end", "Traceback (most recent call last):\n  File \"x.py\", line 8, in <module>\nValueError: own\nException ignored in atexit callback: <function g at 0x7efce44d9bc0>\nTraceback (most recent call last):\n  File \"x.py\", line 3, in g\nConnectionResetError: gone\nException ignored in: <_io.TextIOWrapper name='<stdout>'>\nBrokenPipeError: [Errno 32] Broken pipe", false, ""},
 		{"script", "/usr/bin/python3: can't open file '/x/train.py': [Errno 2] No such file or directory", false, "--files"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -110,11 +131,51 @@ func FuzzExplain(f *testing.F) {
 
 // TestQuotes: what is told to people of what a task wrote.
 func TestQuotes(t *testing.T) {
+	const (
+		raised  = "Traceback (most recent call last):\n  File \"x.py\", line 1, in <module>\n    f()\n"
+		because = "\n\nThe above exception was the direct cause of the following exception:\n\n"
+	)
 	for tail, want := range map[string]string{
 		"Traceback (most recent call last):\n  File \"x.py\", line 1\nValueError: no \x1b[31mgood\x1b[0m\x07 batch": "ValueError: no good batch",
 		"KeyError: 'a'\nTraceback (most recent call last):\nValueError: two\nlines":                                 "ValueError: two",
 		"torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15":                   "",
 		"step 12": "",
+
+		// Whatever its name, an exception ends a traceback.
+		raised + "struct.error: unpack requires a buffer of 4 bytes":     "struct.error: unpack requires a buffer of 4 bytes",
+		raised + "socket.gaierror: [Errno -2] Name or service not known": "socket.gaierror: [Errno -2] Name or service not known",
+		raised + "StopIteration": "StopIteration",
+		raised + "queue.Empty":   "queue.Empty",
+		raised + "subprocess.TimeoutExpired: Command 'sleep' timed out after 1 seconds":             "subprocess.TimeoutExpired: Command 'sleep' timed out after 1 seconds",
+		raised + "pyarrow.lib.ArrowInvalid: Could not open Parquet input source":                    "pyarrow.lib.ArrowInvalid: Could not open Parquet input source",
+		raised + "boto3.exceptions.S3UploadFailedError: Failed to upload x":                         "boto3.exceptions.S3UploadFailedError: Failed to upload x",
+		raised + "f.<locals>.Inner: z":                                                              "f.<locals>.Inner: z",
+		raised + "my.Failure:\nof two lines":                                                        "my.Failure:",
+		raised + "my.Failure: x\na note: of PEP 678\nbye":                                           "my.Failure: x",
+		raised + "KeyError: 'a'" + because + raised + "my.Failure: x":                               "my.Failure: x",
+		raised + "  [Previous line repeated 9 more times]\nmy.Failure: x":                           "my.Failure: x",
+		"\x1b[1;35mTraceback (most recent call last):\x1b[0m\n  File\n\x1b[35mmy.Failure\x1b[0m: x": "my.Failure: x",
+		" 50%|#####     | 5/10 [00:01<00:01,  5.0it/s]" + raised + "my.Failure: x":                  "my.Failure: x",
+		"S3UploadFailedError: of which the traceback is not there":                                  "S3UploadFailedError: of which the traceback is not there",
+		"    return f()\nclean: up\ndone":                                                           "",
+
+		// Whatever stands before its lines, or between them.
+		"[rank0]: Traceback (most recent call last):\n[rank0]:   File \"x.py\", line 1, in <module>\n[rank0]:     f()\n[rank0]: my.Failure: x":         "my.Failure: x",
+		"[default0]:Traceback (most recent call last):\n[default0]:  File \"x.py\", line 1, in <module>\n[default0]:    f()\n[default0]:my.Failure: x": "my.Failure: x",
+		raised + "W0000 00:00:1795263465.307831   14655 local_rendezvous.cc:412] aborting\nmy.Failure: x":                                              "my.Failure: x",
+		raised + "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\nmy.Failure: x":                               "my.Failure: x",
+		raised + "loss: 0.3\n  File \"x.py\", line 2, in f\n    g()\nmy.Failure: x":                                                                    "my.Failure: x",
+		raised + "INFO:root:step 5\n2026-01-01 step 6\nstep 7\nstep 8\nstep 9\nloss: 0.3":                                                              "",
+
+		// What a library's worker raised ends the program by an exception around it.
+		raised + "my.Failure: Caught Failure in DataLoader worker process 0.\nOriginal " + raised + "my.Failure: x":                  "my.Failure: x",
+		raised + "ray.exceptions.RayTaskError(Failure): ray::f() (pid=7, ip=10.0.0.3)\n  File \"x.py\", line 3, in f\nmy.Failure: x": "my.Failure: x",
+
+		"  + Exception Group " + "Traceback (most recent call last):\n  |   File \"x.py\", line 8, in <module>\n  | ExceptionGroup: eg (2 sub-exceptions)\n  | a note\n" +
+			"  +-+---------------- 1 ----------------\n    | ValueError: a\nb\n    +---------------- 2 ----------------\n" +
+			"    | Traceback (most recent call last):\n    |   File \"x.py\", line 6, in f\n    | my.Failure: x\n    +------------------------------------": "my.Failure: x",
+		"  + Exception Group " + "Traceback (most recent call last):\n  |   File \"x.py\", line 8, in <module>\n  | ExceptionGroup: eg (1 sub-exception)\n" +
+			"  +-+---------------- 1 ----------------\n    | f.<locals>.Inner: z\n    +------------------------------------": "f.<locals>.Inner: z",
 	} {
 		if v := runtime.Explain(strings.Split(tail, "\n")); v.Error != want {
 			t.Errorf("%q is quoted as %q, want %q", tail, v.Error, want)

@@ -60,10 +60,10 @@ func TestOneFileAddsAFramework(t *testing.T) {
 		t.Errorf("its option with another framework: %v", err)
 	}
 	l := newFailurePatterns(frameworks)
-	if v := l.judge("", "pretended.PretendedPeerError: gone"); !v.PeerLost {
+	if v := l.explain("pretended.PretendedPeerError: gone"); !v.PeerLost {
 		t.Errorf("a lost peer: %+v", v)
 	}
-	if v := l.judge("pretended trouble", ""); v.Advice != "Pretend less." {
+	if v := l.explain("pretended trouble"); v.Advice != "Pretend less." {
 		t.Errorf("advice: %+v", v)
 	}
 	// Package doctor looks for the modules of Frameworks.

@@ -68,7 +68,7 @@ func failedStopping(e TaskExited) bool {
 	switch {
 	case e.PeerLost || e.Code == terminated:
 		return false
-	case e.Stopped && e.Signal != 0: // with which it is stopped; it may have reported an error before
+	case e.Stopped && bySignal(e): // with which it is stopped; it may have reported an error before
 		return e.Error != ""
 	}
 	return e.Code != 0 || e.Signal != 0

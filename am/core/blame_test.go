@@ -38,6 +38,16 @@ func TestTranscriptsOfBlame(t *testing.T) {
 			p.exit("worker-1", stopped(core.TaskExited{Signal: 15}))
 			p.exit("worker-2", stopped(core.TaskExited{Signal: 15, Error: "ValueError: bad batch"}))
 		}, "worker-2", "worker-2: its process failed (ValueError: bad batch)"},
+		{"who dies of the signal to stop in a shell is not to blame", func(p *player) {
+			p.exit("worker-0", peerGone)
+			p.exit("worker-1", stopped(core.TaskExited{Code: 137}))
+			p.exit("worker-2", stopped(core.TaskExited{Code: 137}))
+		}, "worker-0", "worker-0: a peer was lost (RuntimeError: Connection closed by peer)"},
+		{"the culprit aborts in a shell", func(p *player) {
+			p.exit("worker-0", peerGone)
+			p.exit("worker-1", peerGone)
+			p.exit("worker-2", core.TaskExited{Code: 134, Detail: "exited with 134 (a shell's code for SIGABRT)", Error: "terminate called", Step: 7})
+		}, "worker-2", "worker-2: its process failed (exited with 134 (a shell's code for SIGABRT): terminate called)"},
 		{"two fail, and the first of them is not heard first", func(p *player) {
 			p.exit("worker-0", at(culprit, 2000))
 			p.exit("worker-1", at(culprit, 1000))

@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 	"time"
+
+	"holdfast/proto"
 )
 
 // exited decides what the end of an attempt means.
@@ -108,11 +110,14 @@ func exitCause(e TaskExited) Cause {
 	}
 }
 
+// bySignal reports whether a signal ended an attempt, or its program in a shell.
+func bySignal(e TaskExited) bool { return e.Signal != 0 || proto.ShellSignal(e.Code) != 0 }
+
 // describeExit is for the user.
 func describeExit(e TaskExited) string {
 	var s string
 	switch {
-	case e.Error != "" && e.Signal != 0 && e.Detail != "" && !e.Stopped: // else the signal was the agent's
+	case e.Error != "" && bySignal(e) && e.Detail != "" && !e.Stopped: // else the signal was the agent's
 		s = e.Detail + ": " + e.Error
 	case e.Error != "":
 		s = e.Error

@@ -3,7 +3,6 @@ package jobs
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
@@ -156,35 +155,10 @@ func note(s *proto.JobStatus, k *proto.TaskStatus) string {
 	if k.Why == "" {
 		return warmNote(k.WarmStatus, k.WarmRssBytes)
 	}
-	why := k.Why
-	if strings.HasPrefix(why, "exited with ") { // the tail is of an earlier end otherwise
-		if e := exception(k.Tail); e != "" && !strings.Contains(why, e) {
-			why += ": " + e
-		}
-	}
 	if of, is := proto.EarlierReason(s, k); is {
-		return fmt.Sprintf("attempt %d: %s", of, why)
+		return fmt.Sprintf("attempt %d: %s", of, k.Why)
 	}
-	return why
-}
-
-// exceptionLine matches the last line of a Python traceback.
-var exceptionLine = regexp.MustCompile(`^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)(: .*)?$`)
-
-// exception returns the error at the end of the last traceback in a program's output;
-// empty if there is none.
-func exception(tail []string) string {
-	found := ""
-	in := false
-	for _, line := range tail {
-		switch {
-		case strings.HasPrefix(line, "Traceback (most recent call last):"):
-			in = true
-		case in && line != "" && !strings.HasPrefix(line, " "), exceptionLine.MatchString(line):
-			in, found = false, line
-		}
-	}
-	return cutTo(found, 200)
+	return k.Why
 }
 
 // warmNote describes a warm interpreter.

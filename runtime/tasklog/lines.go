@@ -8,7 +8,7 @@ import (
 
 // LastLine returns the last line of a task's output that is not empty, in plain text: what
 // an aborting program gives as the reason. The stacks that Python's faulthandler prints
-// after that are left out.
+// after that, and what a shell says of it, are left out.
 func LastLine(tail []string) string {
 	for i, line := range tail {
 		if strings.HasPrefix(line, "Fatal Python error: ") || stackHead.MatchString(line) {
@@ -17,12 +17,16 @@ func LastLine(tail []string) string {
 		}
 	}
 	for _, line := range slices.Backward(tail) {
-		if text := Plain(line); text != "" {
+		if text := Plain(line); text != "" && !abortNotice.MatchString(text) {
 			return text
 		}
 	}
 	return ""
 }
+
+// abortNotice is what a shell writes when its program has aborted: the signal's name, before
+// which Bash puts the place in the script and the process, and the command after it.
+var abortNotice = regexp.MustCompile(`^(?:\S+:(?: line \d+:)? +\d+ )?Aborted(?: \(core dumped\))?(?: {2,}.*)?$`)
 
 // stackHead begins what Python's faulthandler writes of a thread (dump_traceback in
 // Python/traceback.c).

@@ -16,6 +16,11 @@ func TestLines(t *testing.T) {
 	if line := tasklog.LastLine(dump); line != "terminate called" {
 		t.Errorf("the last line is %q", line)
 	}
+	for _, notice := range []string{"Aborted", "Aborted (core dumped)", "train.sh: line 3: 18677 Aborted                 (core dumped) python train.py", "bash: 7 Aborted                 python3 -c x"} {
+		if line := tasklog.LastLine([]string{"terminate called", notice}); line != "terminate called" {
+			t.Errorf("before what a shell writes, the last line is %q", line)
+		}
+	}
 	if stack := tasklog.Stack(dump); len(stack) != 3 || stack[1] != `  File "t.py", line 9 in wait` {
 		t.Errorf("the stack is %q", stack)
 	}

@@ -590,9 +590,37 @@ var recoveryRules = []rule{
 	{
 		promise: "the last exception of a traceback is found in what a task wrote",
 		file:    "runtime/explain.go",
-		old:     `v.Error = tasklog.Plain(line)`,
-		new:     `_ = tasklog.Plain(line)`,
+		old:     `v.Error = tasklog.Plain(last.Line)`,
+		new:     `_ = tasklog.Plain(last.Line)`,
 		pkg:     "runtime", test: "TestQuotes",
+	},
+	{
+		promise: "the exception of a traceback is found whatever its name",
+		file:    "runtime/tasklog/traceback.go",
+		old:     `case r.in && named.MatchString(line)`,
+		new:     `case false && named.MatchString(line)`,
+		pkg:     "runtime", test: "TestQuotes",
+	},
+	{
+		promise: "an exception that Python ignored is not what ended a program",
+		file:    "runtime/tasklog/traceback.go",
+		old:     `if !r.ignored {`,
+		new:     `if true {`,
+		pkg:     "runtime", test: "TestExplainLines/what_Python_ignored_at_its_end",
+	},
+	{
+		promise: "a harmless line before an exception gives no advice about it",
+		file:    "runtime/explain.go",
+		old:     `v.Advice = l.advise(e.Text)`,
+		new:     `v.Advice = l.advise(e.Text + text)`,
+		pkg:     "runtime", test: "TestExplainLines/an_own_fault_where_no_GPU_is",
+	},
+	{
+		promise: "a lost peer is recognized whatever a program has said before",
+		file:    "runtime/explain.go",
+		old:     `l.lostFirst(strings.Split(last.Text, "\n"))`,
+		new:     `l.advise(text) == "" && l.lostFirst(strings.Split(last.Text, "\n"))`,
+		pkg:     "runtime", test: "TestExplainLines/a_peer_that_is_lost_where_no_GPU_is",
 	},
 	{
 		promise: "what fails twice in the same way before its first step is not tried again",
@@ -618,9 +646,23 @@ var recoveryRules = []rule{
 	{
 		promise: "a program that aborts is quoted with the last line that it wrote",
 		file:    "container/cause.go",
-		old:     `if aborted && e.Error == "" {`,
+		old:     `if signal == syscall.SIGABRT && e.Error == "" {`,
 		new:     `if false {`,
 		pkg:     "container", test: "TestTheErrorFileOfTorchElasticTellsTheCause",
+	},
+	{
+		promise: "a signal that ended a shell's program is told as one",
+		file:    "proto/reason.go",
+		old:     `n > 0 && n <= last {`,
+		new:     `n > last {`,
+		pkg:     "container", test: "TestSignalsUnderAShell",
+	},
+	{
+		promise: "the signal that stops a shell's program is not its failure",
+		file:    "am/core/blame.go",
+		old:     `case e.Stopped && bySignal(e):`,
+		new:     `case e.Stopped && e.Signal != 0:`,
+		pkg:     "am/core", test: "TestTranscriptsOfBlame/who-dies-of-the-signal-to-stop-in-a-shell-is-not-to-blame",
 	},
 	// A healthy job is not given up.
 	{
