@@ -242,16 +242,38 @@ var byteRules = []rule{
 	{
 		promise: "a shard that has been uploaded waits for a NameNode that is away before it is given up",
 		file:    "hdfsckpt/store/hdfs.go",
-		old:     `s.c.RenameNew(hdfs.WithLimit(ctx, renameLimit), `,
+		old:     `s.c.RenameNew(Committing(ctx), `,
 		new:     `s.c.RenameNew(ctx, `,
 		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/a_free_name",
 	},
 	{
 		promise: "so does one that takes the place of another",
 		file:    "hdfsckpt/store/hdfs.go",
-		old:     `s.c.Rename(hdfs.WithLimit(ctx, renameLimit), `,
+		old:     `s.c.Rename(Committing(ctx), `,
 		new:     `s.c.Rename(ctx, `,
 		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/a_name_that_may_be_taken",
+	},
+	{
+		promise: "so does one that gets its name as it is closed",
+		file:    "hdfsckpt/store/hdfs_files.go",
+		old:     `w.store.c.Rename(Committing(ctx), `,
+		new:     `w.store.c.Rename(ctx, `,
+		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/the_name_at_its_end",
+	},
+	{
+		promise: "so does a file for its blocks and its end, before it gets a name",
+		file:    "internal/hadoop/hdfs/write/complete.go",
+		old:     `f.c.nn.Call(rpc.WithLimit(ctx, CommitLimit), `,
+		new:     `f.c.nn.Call(ctx, `,
+		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/the_end",
+	},
+	{
+		promise: "so does a file that a program has closed for its mode and times",
+		file:    "hdfsckpt/mount/publish.go",
+		old: `	ctx = store.Committing(ctx)
+`,
+		new: ``,
+		pkg: "hdfsckpt/mount", test: "TestAWholeFileWaitsForItsName",
 	},
 
 	// Local directories.
