@@ -167,6 +167,14 @@ var byteRules = []rule{
 		pkg: "internal/hadoop/rpc", test: "TestGuardedCallIsTakenBack",
 	},
 	{
+		promise: "what a task has under way is taken back when it is given up",
+		file:    "hdfsckpt/mount/gate/gate.go",
+		old: `	g.cancel()
+`,
+		new: ``,
+		pkg: "hdfsckpt/mount/gate", test: "TestCloseCancelsWhatIsUnderWay",
+	},
+	{
 		promise: "a task that was given up and stood still meanwhile renames nothing when it goes on",
 		file:    "hdfsckpt/mount/gate/gate.go",
 		old:     `store.Guarded(context.Background(), g.open)`,
