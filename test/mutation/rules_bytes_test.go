@@ -191,6 +191,13 @@ var byteRules = []rule{
 		pkg: "hdfsckpt/mount", test: "TestZombieChangesNothing/unlink_what_is_no_checkpoint's",
 	},
 	{
+		promise: "what a task that was given up removes late does not cost what its replacement has saved",
+		file:    "hdfsckpt/retain/backup.go",
+		old:     `return b.rename(ctx, file, b.at(file))`,
+		new:     `return b.s.Remove(ctx, file)`,
+		pkg:     "test/torture", test: "TestZombie/lease_false",
+	},
+	{
 		promise: "a writer that was fenced off can complete nothing that it has begun, and begin nothing",
 		file:    "hdfsckpt/writers/writers.go",
 		old: `		err := store.WriteFile(ctx, s, dir, nil, 0o644)
