@@ -320,6 +320,21 @@ var byteRules = []rule{
 		pkg: "am/checkpoint", test: "TestOneStoreForAllSeals",
 	},
 	{
+		promise: "a checkpoint whose manifest is too large to be read says so",
+		file:    "hdfsckpt/list.go",
+		old: `			c.Unsealed(unread)
+`,
+		new: ``,
+		pkg: "hdfsckpt", test: "TestAManifestBeyondABoundIsTold",
+	},
+	{
+		promise: "so does the application master's log, once",
+		file:    "am/checkpoint/sealer.go",
+		old:     `	if s.unread[of] {`,
+		new:     `	if false {`,
+		pkg:     "am/checkpoint", test: "TestAManifestThatIsNotReadIsToldOnce",
+	},
+	{
 		promise: "a manifest is read once, however many checkpoints are sealed after it",
 		file:    "hdfsckpt/manifest/cache.go",
 		old: `	c.of[i] = m
