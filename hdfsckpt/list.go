@@ -21,7 +21,7 @@ func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
 		return nil, err
 	}
 	var list []format.Checkpoint
-	var manifests map[string]*manifest.Manifest
+	var manifests *manifest.All
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { manifests, err = manifest.ReadAll(groupCtx, s); return err })
 	group.Go(func() (err error) { list, err = format.Search{Rule: rule}.List(groupCtx, s, formats.All); return err })
@@ -32,8 +32,12 @@ func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
 		c := &list[i]
 		// What lies beside it may name another one by now.
 		was := c.State == format.Unchecked && len(c.Traits().Beside) > 0
-		if m := manifests[c.Name]; m != nil && (c.State == format.Complete || was) && c.Agrees(m) {
+		m, unread := manifests.Of(c.Name)
+		switch {
+		case m != nil && (c.State == format.Complete || was) && c.Agrees(m):
 			c.State, c.Why, c.Manifest = format.Sealed, "", m
+		case unread != nil && c.State == format.Complete:
+			c.Unsealed(unread)
 		}
 	}
 	return list, nil

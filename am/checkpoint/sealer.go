@@ -53,6 +53,8 @@ type Sealer struct {
 	newest  map[string]int64
 	told    map[string]int64 // the steps that status was told, which those of newest follow
 	pending map[string]pendingFiles
+
+	unread map[[2]string]bool // checkpoints, by directory and name, whose manifests were not read; Run's
 }
 
 // report is what an agent of a generation has committed, and when it said so. Without that it
@@ -68,6 +70,7 @@ func NewSealer(cfg Config, status Status) *Sealer {
 	return &Sealer{
 		cfg: cfg, status: status, quiet: quietTime, todo: mailbox.New[report](), newer: make(chan Newest, 1),
 		newest: map[string]int64{}, told: map[string]int64{}, pending: map[string]pendingFiles{},
+		unread: map[[2]string]bool{},
 	}
 }
 
@@ -256,7 +259,7 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 		return again, err
 	}
 	for _, c := range list {
-		if c.State != format.Complete || unknownBytes(c, known.known) > maxUnknown {
+		if c.State != format.Complete || unknownBytes(c, known.known) > maxUnknown || !s.helps(uri, &c) {
 			continue
 		}
 		if _, err := hdfsckpt.Seal(ctx, store, c, manifest.Meta{Job: s.cfg.Job, Generation: int64(generation), After: s.status.LastRecovery()}, known.known); err != nil {
@@ -268,6 +271,21 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 		s.cfg.Log.Debugf("sealed %s in %s", c.Name, uri)
 	}
 	return again, nil
+}
+
+// helps reports whether a complete checkpoint is to be sealed. One whose manifest was not read is
+// sealed anew once, which helps if the manifest is not what it was written as.
+func (s *Sealer) helps(uri string, c *format.Checkpoint) bool {
+	if c.Why == "" {
+		return true
+	}
+	of := [2]string{uri, c.Name}
+	if s.unread[of] {
+		return false
+	}
+	s.unread[of] = true
+	s.cfg.Log.Warnf("%s in %s is complete; %s", c.Name, uri, c.Why)
+	return true
 }
 
 // saveEnded returns zero if the save of the newest checkpoint has ended, and otherwise

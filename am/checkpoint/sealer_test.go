@@ -2,19 +2,22 @@ package checkpoint
 
 import (
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
@@ -44,6 +47,7 @@ type sealing struct {
 	path  string
 	opens atomic.Int32 // how often the sealer opened the store
 	told  noStatus
+	log   *logtest.Hook
 }
 
 func startSealer(t *testing.T, quiet time.Duration) *sealing {
@@ -52,10 +56,9 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := logrus.New()
-	log.SetOutput(io.Discard)
+	log, logged := logtest.NewNullLogger()
 	spec := &proto.CheckpointSpec{Path: "./out", Uri: dir}
-	s := &sealing{t: t, store: local, path: spec.Path}
+	s := &sealing{t: t, store: local, path: spec.Path, log: logged}
 	s.Sealer = NewSealer(Config{
 		Job: "job_1", Checkpoints: []*proto.CheckpointSpec{spec}, Log: logrus.NewEntry(log),
 		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
@@ -290,5 +293,47 @@ func TestOneStoreForAllSeals(t *testing.T) {
 	}
 	if n := s.opens.Load(); n != 1 {
 		t.Errorf("three checkpoints took %d stores", n)
+	}
+}
+
+// TestAManifestThatIsNotReadIsToldOnce: a checkpoint whose manifest is too large to be read is
+// sealed anew, once, and the log has the file and the bound.
+func TestAManifestThatIsNotReadIsToldOnce(t *testing.T) {
+	s := startSealer(t, 0)
+	const size = store.ReadLimit + 1
+	spoil := func() {
+		t.Helper()
+		name := filepath.Join(s.store.URI(), manifest.Path("model-10.pt"))
+		err := os.MkdirAll(filepath.Dir(name), 0o755)
+		if err == nil {
+			err = os.WriteFile(name, nil, 0o644)
+		}
+		if err == nil {
+			err = os.Truncate(name, size) // no room is taken
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil()
+	s.begin("model-10.pt", fixture(t, "torchfile/testdata/alone.pt"))()
+	s.untilSealed("model-10.pt")
+	spoil()
+	s.begin("model-20.pt", fixture(t, "torchfile/testdata/alone.pt"))()
+	s.untilSealed("model-20.pt")
+	s.begin("model-30.pt", fixture(t, "torchfile/testdata/alone.pt"))()
+	s.untilSealed("model-30.pt")
+	list, err := hdfsckpt.List(t.Context(), s.store)
+	if err != nil || len(list) != 3 || list[0].State != format.Complete {
+		t.Errorf("sealed anew has not helped, and listed are %+v, %v", list, err)
+	}
+	var told []string
+	for _, e := range s.log.AllEntries() {
+		if e.Level <= logrus.WarnLevel {
+			told = append(told, e.Message)
+		}
+	}
+	if len(told) != 1 || !strings.Contains(told[0], manifest.Path("model-10.pt")) || !strings.Contains(told[0], strconv.Itoa(size)) || !strings.Contains(told[0], strconv.Itoa(store.ReadLimit)) {
+		t.Errorf("the log has %q", told)
 	}
 }

@@ -40,7 +40,7 @@ type Checkpoint struct {
 	Files   []File    // sorted by name
 	Extra   []File    // named as its own, but of another save: they are removed with it
 	State   State     //
-	Why     string    // what is wrong, unless complete
+	Why     string    // what is wrong; of a complete one: why its manifest was not read
 	Current bool      // its format's pointer names it
 
 	Manifest *manifest.Manifest // of a sealed one
@@ -85,6 +85,11 @@ func (c *Checkpoint) NamedStep() int64 {
 		return NoStep
 	}
 	return c.Step
+}
+
+// Unsealed has it say why it counts as complete only, although it has a manifest.
+func (c *Checkpoint) Unsealed(why error) {
+	c.Why = "it does not count as sealed: its manifest " + why.Error()
 }
 
 // Whole reports whether the checkpoint can be restored from.

@@ -7,6 +7,7 @@ package manifest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path"
 	"time"
 
@@ -67,33 +68,31 @@ func Remove(ctx context.Context, s store.Store, checkpoint string) error {
 }
 
 // Read reads a manifest by its file's name; nil if there is none, or it is not
-// readable, or larger than what is read.
-func Read(ctx context.Context, s store.Store, file string) (*Manifest, error) {
+// readable. unread says why one counts as missing that is larger than what is read, with the
+// file and the bound.
+func Read(ctx context.Context, s store.Store, file string) (m *Manifest, unread, err error) {
 	r, err := s.Open(ctx, file)
 	if store.Vanished(err) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer r.Close()
 	release, err := limit.Take(ctx, memoryInEach*r.Size())
+	var text []byte
+	if err == nil {
+		defer release()
+		text, err = store.ReadOpened(r, file)
+	}
 	if limit.IsExceeded(err) {
-		return nil, nil
+		return nil, fmt.Errorf("%s, of %d bytes, is not read: %w", file, r.Size(), err), nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	text, err := store.ReadOpened(r, file)
-	m := &Manifest{}
+	m = &Manifest{}
 	if err != nil || json.Unmarshal(text, m) != nil || m.Version != version {
-		if limit.IsExceeded(err) {
-			err = nil
-		}
-		return nil, err
+		return nil, nil, err
 	}
-	return m, nil
+	return m, nil, nil
 }
 
 // memoryInEach bounds the memory that each byte of a manifest takes: an entry of a hundred bytes
@@ -103,18 +102,30 @@ const memoryInEach = 8
 // parallelism bounds how many manifests are read at a time.
 const parallelism = 16
 
-// ReadAll reads all manifests of a store, by checkpoint; nobody may change them. One
-// that is not readable counts as missing. Those that were read before through the
-// same open store are not read again.
-func ReadAll(ctx context.Context, s store.Store) (map[string]*Manifest, error) {
+// All are the manifests of a store; nobody may change them.
+type All struct {
+	of     map[string]*Manifest // by checkpoint
+	unread map[string]error     // by file
+}
+
+// Of returns a checkpoint's manifest; nil if there is none. unread says why there may be one
+// that counts as missing: it is larger than what is read.
+func (a *All) Of(checkpoint string) (m *Manifest, unread error) {
+	return a.of[checkpoint], a.unread[Path(checkpoint)]
+}
+
+// ReadAll reads all manifests of a store. One that is not readable counts as missing. Those
+// that were read before through the same open store are not read again.
+func ReadAll(ctx context.Context, s store.Store) (*All, error) {
+	all := &All{of: map[string]*Manifest{}, unread: map[string]error{}}
 	entries, err := s.List(ctx, dir)
 	if store.Vanished(err) {
-		return nil, nil
+		return all, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*Manifest, len(entries))
+	list, unread := make([]*Manifest, len(entries)), make([]error, len(entries))
 	c := cacheOf(s)
 	c.retain(entries)
 	group, ctx := errgroup.WithContext(ctx)
@@ -124,22 +135,25 @@ func ReadAll(ctx context.Context, s store.Store) (map[string]*Manifest, error) {
 			continue
 		}
 		group.Go(func() error {
-			m, err := Read(ctx, s, path.Join(dir, e.Name))
+			m, tooLarge, err := Read(ctx, s, path.Join(dir, e.Name))
 			if m != nil {
 				list[i] = m
 				c.put(e, m)
 			}
+			unread[i] = tooLarge
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	found := map[string]*Manifest{}
-	for _, m := range list {
+	for i, m := range list {
 		if m != nil {
-			found[m.Checkpoint] = m
+			all.of[m.Checkpoint] = m
+		}
+		if unread[i] != nil {
+			all.unread[path.Join(dir, entries[i].Name)] = unread[i]
 		}
 	}
-	return found, nil
+	return all, nil
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/hdfs/write"
+	"holdfast/internal/hadoop/rpc"
 
 	"golang.org/x/sys/unix"
 )
@@ -478,5 +480,61 @@ func TestSignalDoesNotDisturbARead(t *testing.T) {
 	resume()
 	if a := p.receive(c); a.Errno != 0 || string(a.Data) != "content" {
 		t.Errorf("got %q, %v", a.Data, a.Errno)
+	}
+}
+
+// patience is a store that notes for how long each call for a name would wait for a NameNode.
+type patience struct {
+	store.Store
+	mu    sync.Mutex
+	limit map[string]time.Duration // by method
+}
+
+func (s *patience) note(ctx context.Context, method string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit[method] = rpc.Limit(ctx, 0)
+}
+
+func (s *patience) Chmod(ctx context.Context, name string, perm fs.FileMode) error {
+	s.note(ctx, "chmod")
+	return s.Store.Chmod(ctx, name, perm)
+}
+
+func (s *patience) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
+	s.note(ctx, "chtimes")
+	return s.Store.Chtimes(ctx, name, atime, mtime)
+}
+
+func (s *patience) RenameNew(ctx context.Context, from, to string) error {
+	s.note(ctx, "rename")
+	return s.Store.RenameNew(ctx, from, to)
+}
+
+func (s *patience) Stage(ctx context.Context, name string, perm fs.FileMode) (store.Writer, error) {
+	s.note(ctx, "stage")
+	return s.Store.Stage(ctx, name, perm)
+}
+
+// TestAWholeFileWaitsForItsName: each call without which a file that a program has closed
+// would be lost waits for the NameNode as long as the rename does: also for its mode and
+// times, and for a file that was spooled.
+func TestAWholeFileWaitsForItsName(t *testing.T) {
+	s := &patience{Store: localStore(t, t.TempDir()), limit: map[string]time.Duration{}}
+	m, p := mountStore(t, s), newProcess(t)
+	fd := p.open(m.path("model.ckpt-1.index"), forNewRW)
+	p.pwrite(fd, 100, "not at the end")
+	p.do(call{Op: "chmod", Path: m.path("model.ckpt-1.index"), Mode: 0o400})
+	p.do(call{Op: "utimes", Path: m.path("model.ckpt-1.index"), Atime: time.Unix(1, 0), Mti: time.Unix(2, 0)})
+	s.mu.Lock()
+	clear(s.limit) // the file was made
+	s.mu.Unlock()
+	p.close(fd)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, method := range []string{"stage", "chmod", "chtimes", "rename"} {
+		if s.limit[method] != write.CommitLimit {
+			t.Errorf("%s waits for %s, not for %s", method, s.limit[method], write.CommitLimit)
+		}
 	}
 }

@@ -203,7 +203,7 @@ func hdfsQuota(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
 }
 
 // TestLongStalledNameNode: calls end as EIO within limits, the log says why, and all
-// goes on when the NameNode does.
+// goes on when the NameNode does. What has been written waits longer, and is there then.
 func TestLongStalledNameNode(t *testing.T) {
 	c, on := hdfsCluster(t)
 	cf, err := conf.Load(c.ConfDir())
@@ -221,9 +221,9 @@ func TestLongStalledNameNode(t *testing.T) {
 	defer nn.Resume()
 	begin := time.Now()
 	var wg sync.WaitGroup
+	closing := call{Op: "close", Fd: fd}
+	p.send(closing)
 	for p, c := range map[*process]call{
-		newProcess(t): {Op: "stat", Path: m.path("a")},
-		p:             {Op: "close", Fd: fd},
 		newProcess(t): {Op: "open", Path: m.path("c"), Flags: forNew, Mode: 0o644},
 		newProcess(t): {Op: "statfs", Path: m.dir},
 	} {
@@ -242,6 +242,12 @@ func TestLongStalledNameNode(t *testing.T) {
 	t.Log(m.logged())
 	if err := nn.Resume(); err != nil {
 		t.Fatal(err)
+	}
+	if a := p.receiveWithin(closing, 4*time.Minute); a.Errno != 0 {
+		t.Errorf("close, when the NameNode is back: %v", a.Errno)
+	}
+	if got := p.get(m.path("b")); got != "content" {
+		t.Errorf("what was closed meanwhile has %q", got)
 	}
 	eventually(t, "all goes on", func() bool { _, err := p.try(call{Op: "stat", Path: m.path("a")}); return err == nil })
 	p.put(m.path("b"), "again")

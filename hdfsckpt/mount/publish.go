@@ -82,7 +82,7 @@ func (f *FS) makeEmpty(ctx context.Context, d *node, name string, perm fs.FileMo
 		return err
 	}
 	if err := f.retaining.Rename(ctx, hidden, name); err != nil {
-		_ = f.store.Remove(ctx, hidden)
+		_ = f.store.Remove(store.Tidying(ctx), hidden)
 		return err
 	}
 	return nil
@@ -105,6 +105,7 @@ func (w *work) publish() error {
 		return w.fail("closing", err)
 	}
 	defer leave()
+	ctx = store.Committing(ctx)
 	if !w.named() {
 		return nil // removed while open: it lives until its last close
 	}
@@ -127,7 +128,7 @@ func (w *work) publish() error {
 	}
 	name, err := w.rename(ctx)
 	if err != nil {
-		w.f.store.Remove(ctx, w.tmp)
+		w.f.store.Remove(store.Tidying(ctx), w.tmp)
 		return w.fail("closing", err)
 	}
 	if name != "" {

@@ -73,6 +73,7 @@ func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 		return f.fail("rename", p1, err)
 	}
 	defer leave()
+	ctx = store.Committing(ctx) // a program's own last step of a save, often
 	if err := f.storeDirectory(ctx, d2); err != nil {
 		return f.fail("rename to", p2, err)
 	}

@@ -2,6 +2,7 @@ package mount_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,9 +10,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 func TestKilledWriterPublishesNothing(t *testing.T) {
@@ -191,6 +195,74 @@ func TestFence(t *testing.T) {
 		t.Errorf("the log does not say why: %s", m1.logged())
 	}
 	noLeftovers(t, dir)
+}
+
+// holding is a store that holds renames back, once it is told to, until their context ends.
+type holding struct {
+	store.Store
+	hold  atomic.Bool
+	began chan string // what is renamed
+}
+
+func (s *holding) await(ctx context.Context, from string) {
+	if s.hold.Load() {
+		s.began <- from
+		<-ctx.Done()
+	}
+}
+
+func (s *holding) Rename(ctx context.Context, from, to string) error {
+	s.await(ctx, from)
+	return s.Store.Rename(ctx, from, to)
+}
+
+func (s *holding) RenameNew(ctx context.Context, from, to string) error {
+	s.await(ctx, from)
+	return s.Store.RenameNew(ctx, from, to)
+}
+
+// TestFenceTakesBackWhatIsUnderWay: what waits for the store when the mount is fenced fails at
+// once, and does not happen when the store goes on.
+func TestFenceTakesBackWhatIsUnderWay(t *testing.T) {
+	for name, prepare := range map[string]func(p *process, dir string) call{
+		"rename": func(_ *process, dir string) call {
+			return call{Op: "rename", Path: dir + "/a", To: dir + "/b"}
+		},
+		"rename a checkpoint": func(_ *process, dir string) call {
+			return call{Op: "rename", Path: dir + "/a", To: dir + "/checkpoint"}
+		},
+		"unlink": func(_ *process, dir string) call { return call{Op: "unlink", Path: dir + "/a"} },
+		"close": func(p *process, dir string) call {
+			fd := p.open(dir+"/a", forNew)
+			p.write(fd, "the zombie's")
+			return call{Op: "close", Fd: fd}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &holding{Store: localStore(t, t.TempDir()), began: make(chan string, 10)}
+			m, p := mountStore(t, s), newProcess(t)
+			p.put(m.path("a"), "content")
+			c := prepare(p, m.dir)
+			before := listing(t, s)
+			s.hold.Store(true)
+			p.send(c)
+			select {
+			case <-s.began:
+			case <-time.After(time.Minute):
+				t.Fatal("the store was not asked")
+			}
+			m.Fence(errors.New("generation 1 is over"))
+			if a := p.receive(c); a.Errno != syscall.EIO {
+				t.Errorf("%s: %v", c.Op, a.Errno)
+			}
+			if err := m.Quiesce(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if after := listing(t, s); after != before {
+				t.Errorf("it has changed what is there:\n%s\nbefore:\n%s", after, before)
+			}
+		})
+	}
 }
 
 func TestCloseWhileInUse(t *testing.T) {

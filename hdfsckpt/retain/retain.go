@@ -196,7 +196,7 @@ func removing(ctx context.Context, s store.Store, file string) (bool, error) {
 	if c.Name != b.Name {
 		// Whether it has always lain alone in its directory shows the manifest: others may
 		// just have been removed.
-		m, err := manifest.Read(ctx, s, manifest.Path(c.Name))
+		m, _, err := manifest.Read(ctx, s, manifest.Path(c.Name))
 		if err != nil || m == nil || !c.Agrees(m) {
 			return false, err
 		}
@@ -294,9 +294,12 @@ func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
 		if c == nil || !c.Whole() {
 			continue
 		}
-		m, err := manifest.Read(ctx, s, b.manifest())
+		m, unread, err := manifest.Read(ctx, s, b.manifest())
 		if err != nil {
 			return nil, err
+		}
+		if unread != nil {
+			c.Unsealed(unread)
 		}
 		if m != nil && c.Agrees(m) {
 			for i := range m.Files {

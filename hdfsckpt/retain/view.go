@@ -96,7 +96,7 @@ func (b *backup) remember(ctx context.Context, c *format.Checkpoint, w scope) er
 		}
 		was = !slices.ContainsFunc(b.Files, func(f string) bool { return !have[f] })
 	} else if w == visible {
-		m, err := manifest.Read(ctx, b.s, manifest.Path(c.Name))
+		m, _, err := manifest.Read(ctx, b.s, manifest.Path(c.Name))
 		if err != nil {
 			return err
 		}

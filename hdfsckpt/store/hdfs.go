@@ -148,7 +148,7 @@ func (s *hdfsStore) Rename(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	return s.c.Rename(hdfs.WithLimit(ctx, renameLimit), s.at(from), s.at(to))
+	return s.c.Rename(Committing(ctx), s.at(from), s.at(to))
 }
 
 func (s *hdfsStore) RenameNew(ctx context.Context, from, to string) error {
@@ -157,7 +157,7 @@ func (s *hdfsStore) RenameNew(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	return s.c.RenameNew(hdfs.WithLimit(ctx, renameLimit), s.at(from), s.at(to))
+	return s.c.RenameNew(Committing(ctx), s.at(from), s.at(to))
 }
 
 func (s *hdfsStore) Remove(ctx context.Context, name string) error {

@@ -16,10 +16,6 @@ import (
 // rebuilt.
 const flushLimit = 3 * time.Minute
 
-// renameLimit is how long the last step of writing a file waits for the NameNode. It is long,
-// since all data has been written by then.
-const renameLimit = 2 * time.Minute
-
 type hdfsWriter struct {
 	store     *hdfsStore
 	file      *write.File
@@ -87,8 +83,8 @@ func (w *hdfsWriter) Close() error {
 		return nil
 	}
 	ctx := context.Background()
-	if err := w.store.c.Rename(hdfs.WithLimit(ctx, renameLimit), w.store.at(w.temporary), name); err != nil {
-		if removeErr := w.store.c.Remove(ctx, w.store.at(w.temporary)); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+	if err := w.store.c.Rename(Committing(ctx), w.store.at(w.temporary), name); err != nil {
+		if removeErr := w.store.c.Remove(Tidying(ctx), w.store.at(w.temporary)); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
 			err = fmt.Errorf("%w; its temporary file stays: %w", err, removeErr)
 		}
 		return renamed(err, "close", name)

@@ -167,6 +167,14 @@ var byteRules = []rule{
 		pkg: "internal/hadoop/rpc", test: "TestGuardedCallIsTakenBack",
 	},
 	{
+		promise: "what a task has under way is taken back when it is given up",
+		file:    "hdfsckpt/mount/gate/gate.go",
+		old: `	g.cancel()
+`,
+		new: ``,
+		pkg: "hdfsckpt/mount/gate", test: "TestCloseCancelsWhatIsUnderWay",
+	},
+	{
 		promise: "a task that was given up and stood still meanwhile renames nothing when it goes on",
 		file:    "hdfsckpt/mount/gate/gate.go",
 		old:     `store.Guarded(context.Background(), g.open)`,
@@ -181,6 +189,13 @@ var byteRules = []rule{
 		new: `		err = f.store.Remove(context.Background(), p)
 `,
 		pkg: "hdfsckpt/mount", test: "TestZombieChangesNothing/unlink_what_is_no_checkpoint's",
+	},
+	{
+		promise: "what a task that was given up removes late does not cost what its replacement has saved",
+		file:    "hdfsckpt/retain/backup.go",
+		old:     `return b.rename(ctx, file, b.at(file))`,
+		new:     `return b.s.Remove(ctx, file)`,
+		pkg:     "test/torture", test: "TestZombie/lease_false",
 	},
 	{
 		promise: "a writer that was fenced off can complete nothing that it has begun, and begin nothing",
@@ -242,16 +257,38 @@ var byteRules = []rule{
 	{
 		promise: "a shard that has been uploaded waits for a NameNode that is away before it is given up",
 		file:    "hdfsckpt/store/hdfs.go",
-		old:     `s.c.RenameNew(hdfs.WithLimit(ctx, renameLimit), `,
+		old:     `s.c.RenameNew(Committing(ctx), `,
 		new:     `s.c.RenameNew(ctx, `,
 		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/a_free_name",
 	},
 	{
 		promise: "so does one that takes the place of another",
 		file:    "hdfsckpt/store/hdfs.go",
-		old:     `s.c.Rename(hdfs.WithLimit(ctx, renameLimit), `,
+		old:     `s.c.Rename(Committing(ctx), `,
 		new:     `s.c.Rename(ctx, `,
 		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/a_name_that_may_be_taken",
+	},
+	{
+		promise: "so does one that gets its name as it is closed",
+		file:    "hdfsckpt/store/hdfs_files.go",
+		old:     `w.store.c.Rename(Committing(ctx), `,
+		new:     `w.store.c.Rename(ctx, `,
+		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/the_name_at_its_end",
+	},
+	{
+		promise: "so does a file for its blocks and its end, before it gets a name",
+		file:    "internal/hadoop/hdfs/write/complete.go",
+		old:     `f.c.nn.Call(rpc.WithLimit(ctx, CommitLimit), `,
+		new:     `f.c.nn.Call(ctx, `,
+		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/the_end",
+	},
+	{
+		promise: "so does a file that a program has closed for its mode and times",
+		file:    "hdfsckpt/mount/publish.go",
+		old: `	ctx = store.Committing(ctx)
+`,
+		new: ``,
+		pkg: "hdfsckpt/mount", test: "TestAWholeFileWaitsForItsName",
 	},
 
 	// Local directories.
@@ -281,6 +318,21 @@ var byteRules = []rule{
 `,
 		new: ``,
 		pkg: "am/checkpoint", test: "TestOneStoreForAllSeals",
+	},
+	{
+		promise: "a checkpoint whose manifest is too large to be read says so",
+		file:    "hdfsckpt/list.go",
+		old: `			c.Unsealed(unread)
+`,
+		new: ``,
+		pkg: "hdfsckpt", test: "TestAManifestBeyondABoundIsTold",
+	},
+	{
+		promise: "so does the application master's log, once",
+		file:    "am/checkpoint/sealer.go",
+		old:     `	if s.unread[of] {`,
+		new:     `	if false {`,
+		pkg:     "am/checkpoint", test: "TestAManifestThatIsNotReadIsToldOnce",
 	},
 	{
 		promise: "a manifest is read once, however many checkpoints are sealed after it",

@@ -30,7 +30,7 @@ func TestHDFS(t *testing.T) {
 	cluster := testcluster.ForTest(t, testcluster.Options{HDFSOnly: true})
 	h := &hadoop{t: t, Cluster: cluster}
 	t.Run("agent killed", h.agentKilled)
-	t.Run("zombie", func(t *testing.T) { zombies(t, h.open, 0, h.each(30)) })
+	t.Run("zombie", func(t *testing.T) { zombies(t, h.open, 0, 20, h.each(30)) })
 	t.Run("zombie cut off", func(t *testing.T) { cutOff(t, h.opened, strings.TrimPrefix(h.HDFS(), "hdfs://")) })
 	t.Run("zombie stopped", func(t *testing.T) { cutOff(t, h.opened, "") })
 	t.Run("DataNode killed", h.dataNodeKilled)

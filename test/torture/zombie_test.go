@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -107,7 +108,9 @@ func (a *agent) carryOut(t testing.TB, o op) {
 // restore and save at the same step meanwhile, and lets the zombie go on to the
 // end of what it can. With a lease, nothing that it does has any effect. Where
 // only Fence keeps it out (its clock may be wrong), it can neither make a file
-// visible nor remove one.
+// visible nor remove one: the files of an older checkpoint that it removes late
+// are retained, and what its replacement has saved is restored whole, even under
+// the name of that checkpoint.
 func TestZombie(t *testing.T) {
 	dir := memoryDir(t)
 	for _, lease := range []bool{true, false} {
@@ -127,7 +130,10 @@ func TestZombie(t *testing.T) {
 			if lease {
 				length = 400 * time.Millisecond
 			}
-			zombies(t, open, length, each)
+			zombies(t, open, length, 20, each)
+			if !lease {
+				zombies(t, open, length, removedStep, each)
+			}
 		})
 	}
 }
@@ -138,21 +144,37 @@ type opener func(name string) (string, store.Store, []string)
 // longestLease bounds the length of a lease for a machine that is slow.
 const longestLease = 30 * time.Second
 
-// zombies tries every each-th operation. A length of 0 is no lease; another is doubled where
-// the machine is too slow for it: an agent must be stopped before its lease ends.
-func zombies(t *testing.T, open opener, length time.Duration, each int) {
+// removedStep is that of the checkpoint that a zombie without a lease goes on to remove.
+const removedStep = 10
+
+// zombies tries every each-th operation; replacements save at that step. A length of 0
+// is no lease; another is doubled where the machine is too slow for it: an agent must be
+// stopped before its lease ends.
+func zombies(t *testing.T, open opener, length time.Duration, step int64, each int) {
 	lease := length > 0
 	const shards = 2
-	zombie := func(rng *rand.Rand) *program {
-		return &program{rng: rng, shards: shards, sharded: true, maxToKeep: 2, width: 20, dir: ".", meta: true}
+	keep := 2
+	if !lease {
+		keep = 1 // so that each save but the first removes the one before
 	}
-	total := len(zombie(rand.New(rand.NewPCG(1, 1))).save(2, 20))
+	zombie := func(rng *rand.Rand) *program {
+		return &program{rng: rng, shards: shards, sharded: true, maxToKeep: keep, width: 20, dir: ".", meta: true}
+	}
+	p := zombie(rand.New(rand.NewPCG(1, 1)))
+	p.saved = []int64{removedStep}
+	total := len(p.save(2, 20))
 	var refused, passed int
 	for cut := 0; cut <= total; cut += each {
-		uri, s, env := open(fmt.Sprintf("store-%d-%v-", cut, length))
-		p := zombie(rand.New(rand.NewPCG(1, 1)))
+		uri, s, env := open(fmt.Sprintf("store-%d-%v-%d-", cut, length, step))
+		p, q := zombie(rand.New(rand.NewPCG(1, 1))), zombie(rand.New(rand.NewPCG(2, uint64(cut))))
 		begin := time.Now()
 		first := startAgent(t, uri, "zombie", length, env...)
+		if !lease {
+			for _, o := range p.save(3, removedStep) {
+				first.carryOut(t, o)
+			}
+			q.saved = []int64{removedStep}
+		}
 		ops := p.save(1, 20)
 		if lease {
 			// What needs no file of its own to be completed.
@@ -199,9 +221,12 @@ func zombies(t *testing.T, open opener, length time.Duration, each int) {
 		if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil {
 			t.Fatal(err)
 		}
+		if step < 20 { // begun anew before what the zombie goes on to remove
+			remove(t, s, "model.ckpt-20.")
+			q.saved = nil
+		}
 		second := startAgent(t, uri, "replacement", 0, env...)
-		q := zombie(rand.New(rand.NewPCG(2, uint64(cut))))
-		for _, o := range q.save(2, 20) {
+		for _, o := range q.save(2, step) {
 			second.carryOut(t, o)
 		}
 		before := visible(t, s)
@@ -239,9 +264,35 @@ func zombies(t *testing.T, open opener, length time.Duration, each int) {
 		}
 		first.kill()
 		second.kill()
+		if !lease {
+			// The replacement is lost, too: what it has saved is what the next one starts from,
+			// whatever the zombie has moved to the retained checkpoints meanwhile.
+			if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := restore(ctx, s, "."); err != nil || r.id != 2 {
+				t.Errorf("stopped at operation %d: after another loss save %d is restored, %v:\n%s", cut, r.id, err, visible(t, s))
+			}
+		}
 		s.Close()
 	}
 	t.Logf("%d places; of the zombie's operations %d were refused and %d had no effect or were reads", total/each+1, refused, passed)
+}
+
+// remove removes files by what their names begin with.
+func remove(t *testing.T, s store.Store, prefix string) {
+	t.Helper()
+	entries, err := s.List(context.Background(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasPrefix(e.Name, prefix) {
+			if err := s.Remove(context.Background(), e.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 func waitUntil(at time.Time) { <-time.After(time.Until(at)) }

@@ -113,17 +113,17 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 	}
 	for i := range list {
 		c := &list[i]
-		note := c.Why
+		var notes []string
 		if c == newest {
-			note = "newest complete"
+			notes = append(notes, "newest complete")
 		}
 		if c.Current {
-			if note != "" {
-				note += "; "
-			}
-			note += "current"
+			notes = append(notes, "current")
 		}
-		row(c, c.Name, note)
+		if c.Why != "" {
+			notes = append(notes, c.Why)
+		}
+		row(c, c.Name, strings.Join(notes, "; "))
 	}
 	for i := range retained {
 		name, _ := retained[i].Original()

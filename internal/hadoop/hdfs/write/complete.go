@@ -14,18 +14,24 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// completeLimit bounds the wait for the DataNodes to report the last block to the
-// NameNode.
-const completeLimit = 2 * time.Minute
+// CommitLimit is how long a call waits for the NameNode if without it what was uploaded is
+// lost: each one of an open file, and what gives the file its name. It also bounds the wait for
+// the DataNodes to report the last block.
+const CommitLimit = 2 * time.Minute
+
+// call calls the NameNode for the open file.
+func (f *File) call(ctx context.Context, method string, req, resp pb.Message) error {
+	return f.c.nn.Call(rpc.WithLimit(ctx, CommitLimit), method, req, resp)
+}
 
 // complete repeats the call until the NameNode knows enough replicas of the last block
 // (dfs.namenode.replication.min).
 func (f *File) complete() error {
-	ctx, cancel := context.WithTimeout(f.running, completeLimit)
+	ctx, cancel := context.WithTimeout(f.running, CommitLimit)
 	defer cancel()
 	for wait := backoff.New(2*time.Millisecond, 2*time.Second); ; {
 		resp := &wire.CompleteResponseProto{}
-		err := f.c.nn.Call(ctx, "complete", &wire.CompleteRequestProto{
+		err := f.call(ctx, "complete", &wire.CompleteRequestProto{
 			Src: &f.path, ClientName: &f.c.name, Last: f.s.previous, FileId: &f.id,
 		}, resp)
 		if err != nil {
@@ -35,7 +41,7 @@ func (f *File) complete() error {
 			return nil
 		}
 		if !wait.Wait(ctx) {
-			return fmt.Errorf("completing %s: the NameNode did not hear of enough replicas of its last block within %s", f.path, completeLimit)
+			return fmt.Errorf("completing %s: the NameNode did not hear of enough replicas of its last block within %s", f.path, CommitLimit)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (f *File) flush(ctx context.Context, sync, tell bool) error {
 	if length == 0 {
 		return nil // at a block's edge all is complete
 	}
-	err := f.c.nn.Call(ctx, "fsync", &wire.FsyncRequestProto{
+	err := f.call(ctx, "fsync", &wire.FsyncRequestProto{
 		Src: &f.path, Client: &f.c.name, LastBlockLength: pb.Int64(length), FileId: &f.id,
 	}, &wire.FsyncResponseProto{})
 	if err != nil {

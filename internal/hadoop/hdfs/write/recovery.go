@@ -90,7 +90,7 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 	f.mu.Unlock()
 	old := pb.Clone(f.s.block).(*wire.ExtendedBlockProto)
 	old.NumBytes = pb.Uint64(uint64(acked))
-	if err := f.c.nn.Call(f.running, "updateBlockForPipeline", &wire.UpdateBlockForPipelineRequestProto{
+	if err := f.call(f.running, "updateBlockForPipeline", &wire.UpdateBlockForPipelineRequestProto{
 		Block: old, ClientName: &f.c.name,
 	}, resp); err != nil {
 		return -1, fmt.Errorf("recovering a block: %w", err)
@@ -120,7 +120,7 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 		update.NewNodes = append(update.NewNodes, n.info.GetId())
 		update.StorageIDs = append(update.StorageIDs, n.storageID)
 	}
-	if err := f.c.nn.Call(f.running, "updatePipeline", update, &wire.UpdatePipelineResponseProto{}); err != nil {
+	if err := f.call(f.running, "updatePipeline", update, &wire.UpdatePipelineResponseProto{}); err != nil {
 		return -1, fmt.Errorf("recovering a block: %w", err)
 	}
 	f.s.block = next
@@ -178,7 +178,7 @@ func (f *File) anotherNode(excluded []*wire.DatanodeInfoProto) (*node, *wire.Blo
 		have[i], ids[i] = n.info, n.storageID
 	}
 	resp := &wire.GetAdditionalDatanodeResponseProto{}
-	if err := f.c.nn.Call(f.running, "getAdditionalDatanode", &wire.GetAdditionalDatanodeRequestProto{
+	if err := f.call(f.running, "getAdditionalDatanode", &wire.GetAdditionalDatanodeRequestProto{
 		Src: &f.path, Blk: f.s.block, Existings: have, Excludes: excluded,
 		NumAdditionalNodes: pb.Uint32(1), ClientName: &f.c.name, ExistingStorageUuids: ids, FileId: &f.id,
 	}, resp); err != nil {

@@ -1,7 +1,6 @@
 package write
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -237,18 +236,17 @@ func nodesOf(b *wire.LocatedBlockProto) []node {
 	return nodes
 }
 
-// addBlockLimit bounds the wait for the NameNode to allow the next block
+// addBlockLimit bounds the wait for a NameNode that answers to allow the next block
 // (NotReplicatedYetException) or to find DataNodes for it.
 const addBlockLimit = 60 * time.Second
 
 func (f *File) addBlock() (*wire.LocatedBlockProto, error) {
-	ctx, cancel := context.WithTimeout(f.running, addBlockLimit)
-	defer cancel()
+	var refused time.Time // first
 	slow := f.c.speeds.Slow(time.Now())
 	excluded := slices.Concat(f.s.excluded, slow)
 	for wait := backoff.New(50*time.Millisecond, 2*time.Second); ; {
 		resp := &wire.AddBlockResponseProto{}
-		err := f.c.nn.Call(ctx, "addBlock", &wire.AddBlockRequestProto{
+		err := f.call(f.running, "addBlock", &wire.AddBlockRequestProto{
 			Src: &f.path, ClientName: &f.c.name, Previous: f.s.previous, ExcludeNodes: excluded, FileId: &f.id,
 		}, resp)
 		if err == nil && len(slow) > 0 && len(resp.GetBlock().GetLocs()) < f.wanted() {
@@ -275,14 +273,17 @@ func (f *File) addBlock() (*wire.LocatedBlockProto, error) {
 		} else if !notReplicatedYet(err) && !notEnoughNodes(err) {
 			return nil, fmt.Errorf("asking for a block: %w", err)
 		}
-		if !wait.Wait(ctx) {
+		if refused.IsZero() {
+			refused = time.Now()
+		}
+		if time.Since(refused) > addBlockLimit || !wait.Wait(f.running) {
 			return nil, fmt.Errorf("asking for a block, for %s: %w", addBlockLimit, err)
 		}
 	}
 }
 
 func (f *File) abandon() error {
-	err := f.c.nn.Call(f.running, "abandonBlock", &wire.AbandonBlockRequestProto{
+	err := f.call(f.running, "abandonBlock", &wire.AbandonBlockRequestProto{
 		B: f.s.block, Src: &f.path, Holder: &f.c.name, FileId: &f.id,
 	}, &wire.AbandonBlockResponseProto{})
 	f.s.block, f.s.nodes = nil, nil
