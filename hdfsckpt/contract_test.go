@@ -176,6 +176,14 @@ func contracts(t *testing.T) map[string]contract {
 			name: "epoch=1-step=#.ckpt", shown: true, summed: true, inPlace: true, tear: leavingOut("epoch=1-step=#.ckpt/meta.pt"),
 			files: append(filesOf(t, "torchfile/testdata/dcp-300", "epoch=1-step=#.ckpt", ".metadata"), written{"epoch=1-step=#.ckpt/meta.pt", whole}),
 		},
+		"dcp, with directories": {
+			name: "step_#", shown: true, summed: true, inPlace: true, tear: leavingOut("step_#/.metadata"),
+			files: slices.Insert(filesOf(t, "torchfile/testdata/dcp-300", "step_#", ".metadata"), 1, written{"step_#/tokenizer/vocab.txt", []byte("words")}),
+		},
+		"plain, with directories": {
+			name: "step-#", tear: leavingOut("step-#/COMMITTED"),
+			files: []written{{"step-#/weights", []byte("xyz")}, {"step-#/params/decoder/layer_0", []byte("abc")}, {"step-#/params/decoder/layer_1", []byte("abc")}, {"step-#/COMMITTED", []byte(`{"shards":3}`)}},
+		},
 		"keras, weights": with(one("model_#.weights.h5", kerasFixture(t, "model.weights.h5"), 9), func(c *contract) { c.shown = true }),
 		"keras, legacy":  with(one("model_#.h5", kerasFixture(t, "model.h5"), 9), func(c *contract) { c.shown = true }),
 		"xgboost, json":  one("model_#.json", recorded(t, "xgboost/model.json"), 1),

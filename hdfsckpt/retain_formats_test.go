@@ -334,3 +334,35 @@ func TestRestoredWhileOthersRun(t *testing.T) {
 		t.Errorf("when nobody runs: %s, %v", got, err)
 	}
 }
+
+// TestSealedWithoutItsDirectories: one that a former version has sealed without what is in
+// directories of it is complete, is not moved, and is sealed again.
+func TestSealedWithoutItsDirectories(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	for _, step := range []string{"step-10", "step-20"} {
+		put(t, s, step+"/weights", []byte("w"))
+		put(t, s, step+"/COMMITTED", nil)
+		seal(t, s, step) // as the former version saw it
+		put(t, s, step+"/params/layer_0", []byte("x"))
+	}
+	if got := states(list(t, s)); got != "step-10 complete; step-20 complete" {
+		t.Errorf("there are %s", got)
+	}
+	before := tree(t, s, ".")
+	if report, err := hdfsckpt.Repair(t.Context(), s, 0); err != nil || report.String() != "" || tree(t, s, ".") != before {
+		t.Errorf("a start: %s, %v", report, err)
+	}
+	seal(t, s, "step-10", "step-20")
+	if got := states(list(t, s)); got != "step-10 sealed; step-20 sealed" {
+		t.Errorf("there are %s", got)
+	}
+	for _, f := range filesBelow(t, s, "step-10") {
+		unlink(t, s, f)
+	}
+	removeDirs(t, s, "step-10")
+	rollBack(t, s, 10)
+	if got := states(list(t, s)); got != "step-10 sealed" {
+		t.Errorf("gone back to it, there are %s", got)
+	}
+}

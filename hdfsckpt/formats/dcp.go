@@ -42,6 +42,9 @@ func isOfDistributed(base string) bool {
 	return base == torchfile.MetadataFile || path.Ext(base) == dcpSuffix
 }
 
+// isShard reports whether a file has values, by its name relative to the checkpoint.
+func isShard(name string) bool { return path.Dir(name) == "." && path.Ext(name) == dcpSuffix }
+
 // Owner returns the directory, or the one named after a step in which that lies.
 func (distributed) Owner(file string) (format.Owner, bool) {
 	dir, base := path.Dir(file), path.Base(file)
@@ -63,20 +66,29 @@ func (distributed) Claim(_ context.Context, d *format.Dir) ([]format.Claim, erro
 
 func checkDistributed(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
 	c := &format.Checkpoint{Name: d.Name, Kind: Distributed, Step: distributedStep(path.Base(d.Name)), State: format.Torn}
+	entries := d.Entries
+	if base := path.Base(d.Name); !format.IsStepDir(base) && path.Ext(base) != ".ckpt" { // it may be a run's, with all that this has
+		entries = slices.DeleteFunc(slices.Clone(entries), store.Info.IsDir)
+	}
+	if err := c.AddEntries(ctx, d.Store, d.Name, entries); err != nil {
+		return nil, err
+	}
+	c.Shards = 0
 	sizes := map[string]int64{}
-	for _, e := range d.Entries {
-		if e.IsDir() {
-			continue
-		}
-		c.Files = append(c.Files, format.FileOf(d.Name, e))
-		sizes[e.Name] = e.Size
-		if path.Ext(e.Name) == dcpSuffix {
+	for _, f := range c.Files {
+		name := strings.TrimPrefix(f.Name, d.Name+"/")
+		sizes[name] = f.Size
+		if isShard(name) {
 			c.Shards++
 		}
 	}
 	c.Certain = c.Shards > 0
 	if _, committed := sizes[torchfile.MetadataFile]; !committed {
 		c.Why = fmt.Sprintf("it has no file %s: the save did not get that far", torchfile.MetadataFile)
+		return c, nil
+	}
+	if c.TooDeep() != "" {
+		c.State, c.Why = format.Unchecked, c.TooDeep()
 		return c, nil
 	}
 	c.Marker = path.Join(d.Name, torchfile.MetadataFile)
@@ -122,8 +134,8 @@ func (distributed) Review(_ format.Rule, found []format.Checkpoint) {
 // does not replace all files of the one that it saves over.
 func leaveOut(c *format.Checkpoint, named map[string]int64) {
 	c.Files = slices.DeleteFunc(c.Files, func(f format.File) bool {
-		base := path.Base(f.Name)
-		if _, ok := named[base]; ok || path.Ext(base) != dcpSuffix {
+		name := strings.TrimPrefix(f.Name, c.Name+"/")
+		if _, ok := named[name]; ok || !isShard(name) {
 			return false
 		}
 		c.Extra = append(c.Extra, f)

@@ -64,27 +64,29 @@ func holdsOthers(entries []store.Info) bool {
 
 func checkPlain(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
 	c := &format.Checkpoint{Name: d.Name, Kind: Plain, Step: format.StepAfterDash(d.Name), State: format.Torn}
-	committed := false
-	for _, e := range d.Entries {
-		if e.IsDir() {
-			continue
-		}
-		c.Files = append(c.Files, format.FileOf(d.Name, e))
-		switch {
-		case e.Name == Committed:
-			committed = true
-		case !strings.HasSuffix(e.Name, ".tmp"):
-			c.Shards++
-		}
+	if err := c.AddEntries(ctx, d.Store, d.Name, d.Entries); err != nil {
+		return nil, err
 	}
 	if len(c.Files) == 0 {
 		return nil, nil // only a directory
 	}
-	if !committed {
+	c.Shards = 0
+	for _, f := range c.Files {
+		switch {
+		case f.Name == path.Join(d.Name, Committed):
+			c.Marker = f.Name
+		case !strings.HasSuffix(f.Name, ".tmp"):
+			c.Shards++
+		}
+	}
+	if c.Marker == "" {
 		c.Why = "it has no file " + Committed + ": the save did not get that far"
 		return c, nil
 	}
-	c.Marker = path.Join(d.Name, Committed)
+	if c.TooDeep() != "" {
+		c.State, c.Why = format.Unchecked, c.TooDeep()
+		return c, nil
+	}
 	n, err := markedShards(ctx, d.Store, c.Marker)
 	if err != nil {
 		return c, err
