@@ -246,7 +246,7 @@ func TestContract(t *testing.T) {
 		for promise, holds := range map[string]func(*testing.T, store.Store){
 			"list": func(t *testing.T, s store.Store) { c.listed(t, s, format.Kind(kind)) },
 			"show": c.tensors, "seal": c.sealed, "verify": c.verified, "retain removed": c.removed,
-			"retain saved over": c.savedOver, "prune": c.pruned, "torn": c.torn,
+			"retain saved over": c.savedOver, "prune": c.pruned, "torn": c.torn, "below numbers": c.below,
 		} {
 			t.Run(name+"/"+promise, func(t *testing.T) {
 				s := openLocal(t, t.TempDir())
@@ -427,6 +427,52 @@ func (c contract) savedOver(t *testing.T, s store.Store) {
 	kept := listRetained(t, s)
 	if whole := len(kept) == 1 && kept[0].Former == c.at("10") && kept[0].Whole() && len(kept[0].Files) == len(c.files); whole != c.inPlace || !whole && len(kept) > 0 {
 		t.Errorf("retained are %+v", kept)
+	}
+}
+
+// below: the same is found, and retained, in directories whose names are numbers of runs, or steps.
+func (c contract) below(t *testing.T, _ store.Store) {
+	for _, above := range []string{"0/checkpoints", "step_3/models"} {
+		dir := t.TempDir()
+		s, inner := openLocal(t, dir), openLocal(t, filepath.Join(dir, above))
+		c.save(t, inner, putFile, "10", "20")
+		var names []string
+		for _, x := range list(t, inner) {
+			names = append(names, path.Join(above, x.Name))
+		}
+		for _, x := range list(t, s) {
+			if i := slices.Index(names, x.Name); i < 0 {
+				t.Errorf("found is %s, which is none where no number is above it", x.Name)
+			} else {
+				names = slices.Delete(names, i, i+1)
+			}
+		}
+		if len(names) > 0 {
+			t.Errorf("not found are %v", names)
+		}
+		former := path.Join(above, c.at("10"))
+		if !c.unknown {
+			seal(t, s, former)
+		}
+		c.note(t, inner, "20")
+		for _, f := range c.files {
+			unlink(t, s, path.Join(above, strings.ReplaceAll(f.name, "#", "10")))
+		}
+		kept := listRetained(t, s)
+		if whole := len(kept) == 1 && kept[0].Former == former && kept[0].State == format.Sealed && len(kept[0].Files) == len(c.files); whole == c.unknown || c.unknown && len(kept) > 0 {
+			t.Errorf("below %s, retained are %+v", above, kept)
+		}
+		c.save(t, s, func(t *testing.T, _ store.Store, name string, content []byte) {
+			publish(t, s, path.Join(above, name), content)
+		}, "20")
+		replaced := slices.ContainsFunc(listRetained(t, s), func(x format.Checkpoint) bool {
+			return x.Former == path.Join(above, c.at("20")) && len(x.Files) == len(c.files)
+		})
+		if replaced != c.inPlace {
+			t.Errorf("below %s, what was saved over is retained: %v", above, replaced)
+		}
+		inner.Close()
+		s.Close()
 	}
 }
 

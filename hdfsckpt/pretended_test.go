@@ -31,9 +31,11 @@ func (pretended) Traits() format.Traits {
 
 func isPretended(dir string) bool { return strings.Contains(path.Base(dir), ".pretended-") }
 
-func (pretended) Owner(file string) (format.Owner, bool) {
-	dir := path.Dir(file)
-	return format.Owner{Checkpoint: dir, InPlace: true, Series: format.SeriesOf(dir)}, isPretended(dir)
+func (pretended) Owners(file string) []format.Owner {
+	if dir := path.Dir(file); isPretended(dir) {
+		return []format.Owner{format.SavedInPlace(dir)}
+	}
+	return nil
 }
 
 func (pretended) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

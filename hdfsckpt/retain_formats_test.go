@@ -335,6 +335,166 @@ func TestRestoredWhileOthersRun(t *testing.T) {
 	}
 }
 
+// removedTogether are forms of checkpoints, # for the step, and how one is written.
+var removedTogether = map[string]func(t *testing.T, s store.Store, name string){
+	"run/step-#.pt":    func(t *testing.T, s store.Store, name string) { putTorch(t, s, name, true) },
+	"run/checkpoint-#": func(t *testing.T, s store.Store, name string) { putTrainer(t, s, name) },
+	"run/step_#/model": func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) },
+}
+
+// saveAt writes a checkpoint as it is at a time.
+func saveAt(t *testing.T, s store.Store, name string, at time.Time, put func(t *testing.T, s store.Store, name string)) {
+	t.Helper()
+	put(t, s, name)
+	for _, f := range filesBelow(t, s, name) {
+		must(t, s.Chtimes(t.Context(), f, at, at))
+	}
+	seal(t, s, name)
+}
+
+// TestOfAllThatIsRemovedTheNewestStays: in whatever order a program removes all of a series, as
+// rm -rf and shutil.rmtree do by their names, checkpoint-1000 before checkpoint-900.
+func TestOfAllThatIsRemovedTheNewestStays(t *testing.T) {
+	for form, put := range removedTogether {
+		for _, order := range [][]string{{"1000", "900"}, {"900", "1000"}, {"1000", "700", "800", "900"}, {"700", "1000", "800", "900"}, {"900", "800", "1000", "700"}} {
+			t.Run(form+" "+strings.Join(order, " "), func(t *testing.T) {
+				s := openLocal(t, t.TempDir())
+				defer s.Close()
+				of := func(step string) string { return strings.ReplaceAll(form, "#", step) }
+				for i, step := range []string{"700", "800", "900", "1000"} {
+					if slices.Contains(order, step) {
+						saveAt(t, s, of(step), old.Add(time.Duration(i)*time.Minute), put)
+					}
+				}
+				files := len(filesBelow(t, s, of("1000")))
+				for _, step := range order {
+					for _, f := range filesBelow(t, s, of(step)) {
+						unlink(t, s, f)
+					}
+				}
+				if kept := listRetained(t, s); len(kept) != 1 || kept[0].Former != of("1000") || kept[0].State != format.Sealed || len(kept[0].Files) != files {
+					t.Errorf("retained are %s", describe(kept))
+				}
+			})
+		}
+	}
+}
+
+// TestRemovingALongSeries: how many checkpoints are looked into does not grow with the series,
+// whichever goes first.
+func TestRemovingALongSeries(t *testing.T) {
+	const steps = 30
+	for _, newestFirst := range []bool{false, true} {
+		local, err := store.NewLocal(t.TempDir())
+		must(t, err)
+		defer local.Close()
+		s := &counting{Local: local, indices: map[string]int{}}
+		files := make([][]string, steps)
+		for step := range steps {
+			putCheckpoint(t, local, fmt.Sprintf("model.ckpt-%d", step), nil)
+			at := old.Add(time.Duration(step) * time.Second)
+			for _, f := range list(t, local)[step].Files {
+				must(t, local.Chtimes(t.Context(), f.Name, at, at))
+				files[step] = append(files[step], f.Name)
+			}
+		}
+		if newestFirst {
+			slices.Reverse(files)
+		}
+		for _, names := range files {
+			for _, f := range names {
+				unlink(t, s, f)
+			}
+		}
+		looks := 0
+		for _, n := range s.indices {
+			looks += n
+		}
+		if looks > 10*steps {
+			t.Errorf("newest first: %v; to remove %d checkpoints, %d were looked into", newestFirst, steps, looks)
+		}
+		if kept := listRetained(t, local); len(kept) != 1 || kept[0].Former != fmt.Sprintf("model.ckpt-%d", steps-1) {
+			t.Errorf("newest first: %v; retained are %s", newestFirst, describe(kept))
+		}
+	}
+}
+
+// TestRetainedOfAProgramThatHasGoneBack: once a program has saved a lower step than one that was
+// removed, that is not the last of the series any longer.
+func TestRetainedOfAProgramThatHasGoneBack(t *testing.T) {
+	for form, put := range removedTogether {
+		t.Run(form, func(t *testing.T) {
+			s := openLocal(t, t.TempDir())
+			defer s.Close()
+			at := old
+			save := func(step string) {
+				at = at.Add(time.Minute)
+				saveAt(t, s, strings.ReplaceAll(form, "#", step), at, put)
+			}
+			remove := func(step, kept string) {
+				t.Helper()
+				for _, f := range filesBelow(t, s, strings.ReplaceAll(form, "#", step)) {
+					unlink(t, s, f)
+				}
+				if got := listRetained(t, s); len(got) != 1 || got[0].Former != strings.ReplaceAll(form, "#", kept) {
+					t.Errorf("%s is removed, and retained are %s", step, describe(got))
+				}
+			}
+			save("500")
+			save("1000")
+			remove("1000", "1000") // and restores 500
+			save("600")
+			remove("500", "500")
+			save("700")
+			remove("600", "600")
+			remove("700", "700") // and begins anew
+			save("100")
+			save("200")
+			remove("100", "100")
+		})
+	}
+}
+
+// TestRetainedOfDirectoriesOfSteps: one of a series stays where each lies in a directory that is named
+// after its step, and one of each run where a directory is the number of a run.
+func TestRetainedOfDirectoriesOfSteps(t *testing.T) {
+	for form, put := range map[string]func(t *testing.T, s store.Store, name string){
+		"step_#/model":            func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) },
+		"#/model":                 func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) },
+		"run/#/a/state_rank_0.pt": func(t *testing.T, s store.Store, name string) { putTorch(t, s, name, true) },
+		"ckpt-#/model.ckpt":       func(t *testing.T, s store.Store, name string) { putCheckpoint(t, s, name, nil) },
+		"step-#/model.ckpt":       func(t *testing.T, s store.Store, name string) { putCheckpoint(t, s, name, nil) },
+		"3/checkpoints/m-#.pt":    func(t *testing.T, s store.Store, name string) { putTorch(t, s, name, true) },
+	} {
+		t.Run(form, func(t *testing.T) {
+			s := openLocal(t, t.TempDir())
+			defer s.Close()
+			of := func(step int) string { return strings.ReplaceAll(form, "#", fmt.Sprint(step)) }
+			put(t, s, of(10))
+			for step := 20; step <= 50; step += 10 {
+				put(t, s, of(step))
+				remove(t, s, of(step-10))
+				if kept := listRetained(t, s); len(kept) != 1 || kept[0].Former != of(step-10) {
+					t.Fatalf("after step %d, retained are %s", step, describe(kept))
+				}
+			}
+		})
+	}
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	for run := range 3 {
+		for _, step := range []int{10, 20} {
+			putTorch(t, s, fmt.Sprintf("%d/checkpoints/epoch=1-step=%d.ckpt", run, step), true)
+		}
+	}
+	for run := range 3 {
+		remove(t, s, fmt.Sprintf("%d/checkpoints/epoch=1-step=10.ckpt", run))
+	}
+	if kept := listRetained(t, s); len(kept) != 3 {
+		t.Errorf("of three runs, retained are %s", describe(kept))
+	}
+}
+
 // TestSealedWithoutItsDirectories: one that a former version has sealed without what is in
 // directories of it is complete, is not moved, and is sealed again.
 func TestSealedWithoutItsDirectories(t *testing.T) {

@@ -18,6 +18,7 @@ package format
 import (
 	"context"
 	"encoding/json"
+	"path"
 
 	"holdfast/hdfsckpt/store"
 )
@@ -29,9 +30,9 @@ type Format interface {
 	Traits() Traits
 	// Claim finds the format's checkpoints among the entries of a directory.
 	Claim(ctx context.Context, d *Dir) ([]Claim, error)
-	// Owner returns the checkpoint that a file is a part of, as far as the file's name
-	// shows it: whether there is such a checkpoint, Claim finds out.
-	Owner(file string) (o Owner, ok bool)
+	// Owners returns the checkpoints that a file may be a part of by its name. Of which it
+	// is one, if of any, Claim finds out: what is claimed further out takes precedence.
+	Owners(file string) []Owner
 }
 
 // Traits are what holds for all checkpoints of a format.
@@ -77,7 +78,7 @@ type Traits struct {
 // NotSummed is Traits.Summed of a format without checksums.
 const NotSummed = "none"
 
-// Owner is the checkpoint that a file is a part of.
+// Owner is a checkpoint that a file may be a part of.
 type Owner struct {
 	Checkpoint string // its name
 	// Rule finds it whatever the store's rule leaves out; zero if the store's applies.
@@ -96,6 +97,18 @@ type Owner struct {
 // file that makes it one.
 func SavedInPlace(name string) Owner {
 	return Owner{Checkpoint: name, InPlace: true, Series: SeriesOf(name)}
+}
+
+// OwnedByStep are the checkpoints that a file may be a part of if the directories named after a
+// step in which it lies are some, those that is reports.
+func OwnedByStep(file string, is func(base string) bool) []Owner {
+	var all []Owner
+	for _, dir := range StepDirsOf(file) {
+		if is(path.Base(dir)) {
+			all = append(all, Owner{Checkpoint: dir, Series: SeriesOf(dir)})
+		}
+	}
+	return all
 }
 
 // Claim is a group of a directory's entries that are one checkpoint.

@@ -3,6 +3,7 @@ package format
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,13 +88,46 @@ func IsLast(base string) bool { return lastName.MatchString(base) }
 // Shape is a name but for its numbers.
 func Shape(name string) string { return digits.ReplaceAllString(name, "#") }
 
-// SeriesOf returns the series of a checkpoint by its name: those in its directory whose
-// names differ in their numbers alone; empty if its name has none.
+// partOfMore is the name, without its suffix, of a file that is one of several of a save: a
+// shard, or what one rank has written.
+var partOfMore = regexp.MustCompile(`-of-\d+$|(^|[-_.])(rng_state|random_states?|rank|shard|part)[-_]?\d+`)
+
+// IsPartOfMore reports whether a file, by its base name without the suffix, is one of several
+// of a save: the number in it is no step.
+func IsPartOfMore(bare string) bool { return partOfMore.MatchString(bare) }
+
+// SeriesOf returns the series of a checkpoint by its name: those in its directory whose names
+// differ in their numbers alone, or those in directories that differ so (SeriesDirOf); empty
+// if no number tells them apart.
 func SeriesOf(name string) string {
-	if base := path.Base(name); digits.MatchString(base) {
-		return path.Join(path.Dir(name), Shape(base))
+	dir, base := SeriesDirOf(name), path.Base(name)
+	if hasStep(base) || dir == path.Dir(name) && digits.MatchString(base) {
+		base = Shape(base)
+	}
+	if series := path.Join(dir, base); series != name {
+		return series
 	}
 	return ""
+}
+
+// SeriesDirOf returns the directory of a checkpoint without the numbers that its series counts
+// by: those of directories that a word says are named after a step, as in step_40/model, and,
+// where the checkpoint's own name has no step, that of the nearest one that is a number
+// alone. Otherwise a number alone may count runs, of which each has a series of its own.
+func SeriesDirOf(name string) string {
+	dirs := strings.Split(path.Dir(name), "/")
+	counted := hasStep(path.Base(name))
+	for i, d := range slices.Backward(dirs) {
+		if IsStepDir(d) && (d[0] >= 'a' || !counted) {
+			dirs[i], counted = Shape(d), true
+		}
+	}
+	return path.Join(dirs...)
+}
+
+// hasStep reports whether the number in a checkpoint's base name may be its step.
+func hasStep(base string) bool {
+	return digits.MatchString(base) && !IsPartOfMore(strings.TrimSuffix(base, path.Ext(base)))
 }
 
 // IsHidden reports whether a file lies in a hidden directory, such as the store's own, or
@@ -102,24 +136,18 @@ func IsHidden(file string) bool {
 	return strings.HasPrefix(file, HiddenPrefix) && path.Dir(file) != "." || store.IsTemporary(path.Base(file))
 }
 
-// StepDirOf returns the directory named after a step that a file is a part of: its own
-// directory if that is called step-N, otherwise the outermost one.
-func StepDirOf(file string) (dir string, ok bool) {
-	if IsHidden(file) {
-		return "", false
-	}
-	if dir := path.Dir(file); IsPlainDir(path.Base(dir)) {
-		return dir, true
-	}
-	if IsPartsDir(path.Base(path.Dir(file))) {
-		return "", false
+// StepDirsOf returns the directories named after a step in which a file lies, the outermost
+// first: it may be a part of each of them. None if it is among what a save collects, or hidden.
+func StepDirsOf(file string) (dirs []string) {
+	if IsHidden(file) || IsPartsDir(path.Base(path.Dir(file))) {
+		return nil
 	}
 	for end, c := range file {
 		if c == '/' && IsStepDir(path.Base(file[:end])) {
-			return file[:end], true
+			dirs = append(dirs, file[:end])
 		}
 	}
-	return "", false
+	return dirs
 }
 
 // workerTemp is a directory into which a worker of MultiWorkerMirroredStrategy writes its

@@ -6,6 +6,20 @@ import (
 	"holdfast/hdfsckpt/format"
 )
 
+func TestSeriesOf(t *testing.T) {
+	for name, want := range map[string]string{
+		"model-10.pt": "model-#.pt", "run/checkpoint-500": "run/checkpoint-#", "40": "#", "last.pt": "", "run/model": "",
+		"0/checkpoints/epoch=1-step=10.ckpt": "0/checkpoints/epoch=#-step=#.ckpt", "1/40": "1/#", // a number alone may count runs
+		"step_10/model": "step_#/model", "run/40/model": "run/#/model", "3/40/actor/model.pt": "3/#/actor/model.pt",
+		"epoch_3/step_100": "epoch_#/step_#", "a/global_step10/actor/model_10.pt": "a/global_step#/actor/model_#.pt",
+		"40/actor/model_rank_0.pt": "#/actor/model_rank_0.pt", "run/model_rank_0.pt": "run/model_rank_#.pt",
+	} {
+		if got := format.SeriesOf(name); got != want {
+			t.Errorf("%s is of the series %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestStepAtEnd(t *testing.T) {
 	for name, want := range map[string]int64{
 		"step_40": 40, "checkpoint-500": 500, "model": format.NoStep, "resnet18": format.NoStep, "model_best": format.NoStep,

@@ -32,7 +32,8 @@ type Search struct {
 	// Chosen leaves out formats with a pointer, so that formats remain whose programs
 	// choose a checkpoint by what is there.
 	Chosen bool
-	// Only is the name of the one checkpoint that is looked into; empty for all.
+	// Only is the name of the one checkpoint that is looked into, or of the directory in which
+	// it is alone; empty for all.
 	Only string
 }
 
@@ -228,7 +229,7 @@ func (w *walker) concerns(dir string, c Claim) bool {
 
 // leads reports whether the checkpoint that is looked for may lie in a directory, or be it.
 func (w *walker) leads(dir string) bool {
-	return w.Only == "" || dir == w.Only || strings.HasPrefix(dir, w.Only+"/") || strings.HasPrefix(w.Only, dir+"/")
+	return w.Only == "" || dir == w.Only || strings.HasPrefix(w.Only, dir+"/")
 }
 
 func hasPointer(f Format) bool {

@@ -45,16 +45,17 @@ func isOfDistributed(base string) bool {
 // isShard reports whether a file has values, by its name relative to the checkpoint.
 func isShard(name string) bool { return path.Dir(name) == "." && path.Ext(name) == dcpSuffix }
 
-// Owner returns the directory, or the one named after a step in which that lies.
-func (distributed) Owner(file string) (format.Owner, bool) {
+// Owners returns the directory, and those named after a step in which that lies.
+func (distributed) Owners(file string) []format.Owner {
 	dir, base := path.Dir(file), path.Base(file)
 	if !isOfDistributed(base) || dir == "." || format.IsHidden(file) || format.IsPartsDir(path.Base(dir)) {
-		return format.Owner{}, false
+		return nil
 	}
-	if outer, ok := format.StepDirOf(file); ok {
-		dir = outer
+	all := []format.Owner{format.SavedInPlace(dir)}
+	for _, outer := range format.StepDirsOf(path.Dir(file)) {
+		all = append(all, format.SavedInPlace(outer))
 	}
-	return format.SavedInPlace(dir), true
+	return all
 }
 
 func (distributed) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

@@ -48,17 +48,15 @@ var (
 	deepSpeedRank = regexp.MustCompile(`^(|.*_)zero_pp_rank_(\d+)(_mp_rank_\d+_(?:model|optim)_states\.pt)$`)
 )
 
-// Owner returns the directory global_stepN in which a file lies, unless that is a part of
-// another one that is named after a step.
-func (deepSpeed) Owner(file string) (format.Owner, bool) {
-	dir, ok := format.StepDirOf(file)
-	return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, ok && deepSpeedDir.MatchString(path.Base(dir))
+// Owners returns the directories global_stepN in which a file lies.
+func (deepSpeed) Owners(file string) []format.Owner {
+	return format.OwnedByStep(file, deepSpeedDir.MatchString)
 }
 
 // Claim takes the directories global_stepN which hold files by the names that ranks give
 // them.
 func (f deepSpeed) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
-	if _, inStepDir := format.StepDirOf(path.Join(d.Name, latest)); inStepDir || d.Depth >= format.MaxDepth {
+	if format.IsStepDir(path.Base(d.Name)) || d.Depth >= format.MaxDepth {
 		return nil, nil // a part of what that directory is
 	}
 	if !slices.ContainsFunc(d.Entries, isDeepSpeedDir) {

@@ -27,21 +27,15 @@ func (directory) Traits() format.Traits {
 	return t
 }
 
-// Owner returns the directory named after a step that a file lies in: whatever its format,
-// it is written and removed as a whole.
-func (directory) Owner(file string) (format.Owner, bool) {
-	dir, ok := format.StepDirOf(file)
-	return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, ok
+// Owners returns the directories named after a step that a file lies in: whatever its format,
+// one is written and removed as a whole.
+func (directory) Owners(file string) []format.Owner {
+	return format.OwnedByStep(file, format.IsStepDir)
 }
 
-var (
-	// partOfMore is the name, without its suffix, of a file that is one of several of a
-	// save: a shard, or what one rank has written.
-	partOfMore = regexp.MustCompile(`-of-\d+$|(^|[-_.])(rng_state|random_states?|rank|shard|part)[-_]?\d+`)
-	// besideModel are files that programs put beside a model and that are no checkpoint
-	// by themselves, if they are in a directory that is named after a step.
-	besideModel = regexp.MustCompile(`^(training_args\.bin|optimizer\.(pt|pth|bin)|scheduler\.(pt|pth|bin)|scaler\.pt|rng_state(_\d+)?\.pth)$`)
-)
+// besideModel are files that programs put beside a model and that are no checkpoint by
+// themselves, if they are in a directory that is named after a step.
+var besideModel = regexp.MustCompile(`^(training_args\.bin|optimizer\.(pt|pth|bin)|scheduler\.(pt|pth|bin)|scaler\.pt|rng_state(_\d+)?\.pth)$`)
 
 func (directory) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 	whole := format.IsStepDir(path.Base(d.Name)) && d.Name != "."
@@ -164,7 +158,7 @@ func belongTogether(d *format.Dir) []store.Info {
 			return nil // TensorFlow's are known by their prefix
 		case !torch && ext != safetensorsSuffix:
 			others = append(others, e)
-		case !torch || format.StepAtEnd(bare) == format.NoStep || partOfMore.MatchString(bare):
+		case !torch || format.StepAtEnd(bare) == format.NoStep || format.IsPartOfMore(bare):
 			parts = append(parts, e)
 		}
 	}

@@ -6,6 +6,8 @@ package formats
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
@@ -80,18 +82,25 @@ func of(k format.Kind) format.Format {
 	return nil
 }
 
-// OwnerOf returns the checkpoint that a file is a part of, by the file's name alone.
-func OwnerOf(file string) (format.Owner, bool) {
+// OwnersOf returns the checkpoints that a file may be a part of, by the file's name alone, in
+// the order in which a search comes to them: the file is a part of the first that it finds.
+func OwnersOf(file string) []format.Owner {
 	if format.IsDiscarded(file) {
-		return format.Owner{}, false
+		return nil
 	}
+	var all []format.Owner
 	for _, f := range All {
-		if o, ok := f.Owner(file); ok {
-			o.Beside = f.Traits().Beside
-			return o, true
+		for _, o := range f.Owners(file) {
+			if !slices.ContainsFunc(all, func(has format.Owner) bool { return has.Checkpoint == o.Checkpoint }) {
+				o.Beside = f.Traits().Beside
+				all = append(all, o)
+			}
 		}
 	}
-	return format.Owner{}, false
+	slices.SortStableFunc(all, func(a, b format.Owner) int {
+		return strings.Count(a.Checkpoint, "/") - strings.Count(b.Checkpoint, "/")
+	})
+	return all
 }
 
 // Pointers returns the formats that have a pointer.

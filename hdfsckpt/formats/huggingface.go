@@ -40,9 +40,8 @@ func (huggingFace) Traits() format.Traits {
 	}
 }
 
-func (huggingFace) Owner(file string) (format.Owner, bool) {
-	dir, ok := format.StepDirOf(file)
-	return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, ok && trainerDir.MatchString(path.Base(dir))
+func (huggingFace) Owners(file string) []format.Owner {
+	return format.OwnedByStep(file, trainerDir.MatchString)
 }
 
 // trainerState is the file without which Trainer cannot go on from a directory.

@@ -45,8 +45,8 @@ func kerasSuffix(base string) string {
 
 func isKerasName(base string) bool { return kerasSuffix(base) != "" }
 
-func (keras) Owner(file string) (format.Owner, bool) {
-	return onefile.Owner(file, isKerasName)
+func (keras) Owners(file string) []format.Owner {
+	return onefile.Owners(file, isKerasName)
 }
 
 func (keras) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

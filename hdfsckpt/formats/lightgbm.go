@@ -39,8 +39,8 @@ func isLightGBMName(base string) bool {
 	return matchesAny(lightGBMNames, base)
 }
 
-func (lightGBM) Owner(file string) (format.Owner, bool) {
-	return onefile.Owner(file, isLightGBMName)
+func (lightGBM) Owners(file string) []format.Owner {
+	return onefile.Owners(file, isLightGBMName)
 }
 
 func (lightGBM) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

@@ -36,15 +36,12 @@ func (lightning) Traits() format.Traits {
 // lightningFile is a file in a directory NAME.ckpt, of whatever strategy.
 var lightningFile = regexp.MustCompile(`^(.*\.ckpt)/(checkpoint/[^/]+|latest|zero_to_fp32\.py|meta\.pt|\.metadata|[^/]+\.distcp)$`)
 
-func (lightning) Owner(file string) (format.Owner, bool) {
+func (lightning) Owners(file string) []format.Owner {
 	m := lightningFile.FindStringSubmatch(file)
 	if m == nil || format.IsHidden(file) {
-		return format.Owner{}, false
+		return nil
 	}
-	if _, ok := format.StepDirOf(m[1]); ok {
-		return format.Owner{}, false // a part of what that is
-	}
-	return format.SavedInPlace(m[1]), true
+	return []format.Owner{format.SavedInPlace(m[1])}
 }
 
 // Claim takes the directories NAME.ckpt which hold the directory of the ranks' files.

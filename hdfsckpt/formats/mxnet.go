@@ -62,12 +62,12 @@ func (mxNet) Traits() format.Traits {
 
 func isMXNetName(base string) bool { return path.Ext(base) == mxnetSuffix }
 
-func (mxNet) Owner(file string) (format.Owner, bool) {
-	o, ok := onefile.Owner(file, func(base string) bool { return isMXNetName(base) || path.Ext(base) == mxnetStatesSuffix })
-	if name, states := strings.CutSuffix(file, mxnetStatesSuffix); ok && states {
-		o = format.SavedInPlace(name + mxnetSuffix)
+func (mxNet) Owners(file string) []format.Owner {
+	all := onefile.Owners(file, func(base string) bool { return isMXNetName(base) || path.Ext(base) == mxnetStatesSuffix })
+	if name, states := strings.CutSuffix(file, mxnetStatesSuffix); len(all) > 0 && states {
+		all[0] = format.SavedInPlace(name + mxnetSuffix)
 	}
-	return o, ok
+	return all
 }
 
 func (mxNet) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

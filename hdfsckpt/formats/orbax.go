@@ -42,9 +42,9 @@ func (orbax) Traits() format.Traits {
 	}
 }
 
-// Owner returns none: of the files below a directory none shows that it is Orbax's. One
-// that is named after a step is known by that (directory.Owner).
-func (orbax) Owner(string) (format.Owner, bool) { return format.Owner{}, false }
+// Owners returns none: of the files below a directory none shows that it is Orbax's. One
+// that is named after a step is known by that (directory.Owners).
+func (orbax) Owners(string) []format.Owner { return nil }
 
 func (orbax) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	name, _, unfinished := strings.Cut(path.Base(d.Name), orbaxTmp)

@@ -34,9 +34,8 @@ func (plain) Traits() format.Traits {
 	return format.Traits{Kind: Plain, Last: []string{Committed}, Steady: true, OwnRule: true, CompleteWhen: "the directory step-N has a file COMMITTED"}
 }
 
-func (plain) Owner(file string) (format.Owner, bool) {
-	dir, ok := format.StepDirOf(file)
-	return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, ok && format.IsPlainDir(path.Base(dir))
+func (plain) Owners(file string) []format.Owner {
+	return format.OwnedByStep(file, format.IsPlainDir)
 }
 
 func (plain) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

@@ -42,13 +42,13 @@ func (ray) Traits() format.Traits {
 	}
 }
 
-func (ray) Owner(file string) (format.Owner, bool) {
+func (ray) Owners(file string) (all []format.Owner) {
 	for dir := path.Dir(file); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if rayDir.MatchString(path.Base(dir)) {
-			return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, true
+			all = append(all, format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)})
 		}
 	}
-	return format.Owner{}, false
+	return all
 }
 
 // Claim takes the directories that the list names, and those that have a name of Ray's

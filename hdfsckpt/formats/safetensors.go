@@ -59,17 +59,17 @@ func indexOfTensors(base string) string {
 	return ""
 }
 
-func (safeTensors) Owner(file string) (format.Owner, bool) {
+func (safeTensors) Owners(file string) []format.Owner {
 	dir, base := path.Split(file)
 	index := indexOfTensors(base)
 	if !onefile.StandsAlone(file) || strings.HasPrefix(base, format.HiddenPrefix) || index == "" && path.Ext(base) != safetensorsSuffix {
-		return format.Owner{}, false
+		return nil
 	}
 	name := file
 	if index != "" {
 		name = path.Join(dir, index)
 	}
-	return format.SavedInPlace(name), true
+	return []format.Owner{format.SavedInPlace(name)}
 }
 
 func (safeTensors) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

@@ -53,9 +53,9 @@ func (savedModel) Traits() format.Traits {
 	}
 }
 
-// Owner returns the directory of which a file is a part by its name: saved_model.pb, or one
-// of the variables.
-func (savedModel) Owner(file string) (format.Owner, bool) {
+// Owners returns the directory of which a file is a part by its name: saved_model.pb, or one
+// of the variables or assets.
+func (savedModel) Owners(file string) []format.Owner {
 	dir, base := path.Dir(file), path.Base(file)
 	switch m := tfFile.FindStringSubmatch(base); {
 	case base == savedModelFile || base == savedModelText || slices.Contains(savedModelOther, base):
@@ -64,17 +64,14 @@ func (savedModel) Owner(file string) (format.Owner, bool) {
 	default:
 		m := inAssets.FindStringSubmatch(file)
 		if m == nil {
-			return format.Owner{}, false
+			return nil
 		}
 		dir = m[1]
 	}
 	if dir == "." || format.IsHidden(file) {
-		return format.Owner{}, false
+		return nil
 	}
-	if outer, ok := format.StepDirOf(file); ok && outer != dir {
-		return format.Owner{}, false // a part of what that is
-	}
-	return format.SavedInPlace(dir), true
+	return []format.Owner{format.SavedInPlace(dir)}
 }
 
 // Claim takes a directory with a saved_model.pb, or with variables by the name that only an

@@ -48,17 +48,18 @@ const indexSuffix = ".index"
 // tfFile takes the name of a file of a TensorFlow checkpoint apart.
 var tfFile = regexp.MustCompile(`^(.+)\.(index|meta|data-(\d{5})-of-(\d{5}))$`)
 
-func (tensorFlow) Owner(file string) (format.Owner, bool) {
+func (tensorFlow) Owners(file string) []format.Owner {
 	dir, base := path.Dir(file), path.Base(file)
 	m := tfFile.FindStringSubmatch(base)
 	if m == nil || m[2] == "meta" || strings.HasPrefix(file, format.HiddenPrefix) || store.IsTemporary(base) ||
-		format.IsPartsDir(path.Base(dir)) || format.IsPlainDir(path.Base(dir)) {
-		return format.Owner{}, false
+		format.IsPartsDir(path.Base(dir)) {
+		return nil
 	}
-	return format.Owner{
-		Checkpoint: path.Join(dir, m[1]), Rule: format.Rule{Format: TensorFlow}, InPlace: true,
-		Series: path.Join(dir, "*"+indexSuffix),
-	}, true
+	name := path.Join(dir, m[1])
+	return []format.Owner{{
+		Checkpoint: name, Rule: format.Rule{Format: TensorFlow}, InPlace: true,
+		Series: path.Join(format.SeriesDirOf(name), "*"+indexSuffix),
+	}}
 }
 
 // bundle is the files that exist of one TensorFlow checkpoint.

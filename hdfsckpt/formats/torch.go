@@ -61,8 +61,8 @@ func isTorchName(base string) bool {
 	return ok && base != trainerArguments
 }
 
-func (torch) Owner(file string) (format.Owner, bool) {
-	return onefile.Owner(file, isTorchName)
+func (torch) Owners(file string) []format.Owner {
+	return onefile.Owners(file, isTorchName)
 }
 
 func (torch) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

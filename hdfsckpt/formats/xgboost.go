@@ -39,8 +39,8 @@ func isXGBoostName(base string) bool {
 	return matchesAny(xgboostNames, base)
 }
 
-func (xgboost) Owner(file string) (format.Owner, bool) {
-	return onefile.Owner(file, isXGBoostName)
+func (xgboost) Owners(file string) []format.Owner {
+	return onefile.Owners(file, isXGBoostName)
 }
 
 func (xgboost) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {

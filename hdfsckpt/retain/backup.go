@@ -1,12 +1,14 @@
 package retain
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
@@ -41,6 +43,22 @@ type record struct {
 	// Alone is the file that was the checkpoint, one of Files, where it lay alone in the
 	// directory Name; else empty.
 	Alone string `json:"alone,omitempty"`
+	saved
+}
+
+// saved is when a checkpoint was saved: its last file, and the step in its name. In records of
+// former versions it is missing.
+type saved struct {
+	Time time.Time `json:"time,omitzero"`
+	Step int64     `json:"step,omitempty"`
+}
+
+func savedOf(c *format.Checkpoint) saved { return saved{c.Time, c.NamedStep()} }
+
+// after reports whether it was saved after another one: of two of the same time the one with the
+// higher step was.
+func (a saved) after(b saved) bool {
+	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Step, b.Step)) > 0
 }
 
 // checkpoint is the name that the checkpoint had in lists.
@@ -59,8 +77,8 @@ type backup struct {
 func EntryDir(checkpoint string) string { return path.Join(dir, store.EntryName(checkpoint)) }
 
 // open opens the entry of a checkpoint.
-func open(ctx context.Context, s store.Store, owner format.Owner) (*backup, error) {
-	b := &backup{lookup: &lookup{s: s}, owner: owner, entry: EntryDir(owner.Checkpoint)}
+func (l *lookup) open(ctx context.Context, owner format.Owner) (*backup, error) {
+	b := &backup{lookup: l, owner: owner, entry: EntryDir(owner.Checkpoint)}
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
@@ -110,12 +128,22 @@ func (b *backup) read(ctx context.Context) error {
 		return nil
 	}
 	for _, f := range r.Files {
-		if owner, ok := formats.OwnerOf(r.name(f)); ok && owner.Checkpoint == r.Name {
+		if owner, ok := ownerNamed(r.name(f), r.Name); ok {
 			b.record, b.owner = r, owner
 			return nil
 		}
 	}
 	return nil
+}
+
+// ownerNamed returns the checkpoint of that name if a file may be a part of it.
+func ownerNamed(file, checkpoint string) (format.Owner, bool) {
+	all := formats.OwnersOf(file)
+	i := slices.IndexFunc(all, func(o format.Owner) bool { return o.Checkpoint == checkpoint })
+	if i < 0 {
+		return format.Owner{}, false
+	}
+	return all[i], true
 }
 
 // name is the name that a file had.
@@ -183,12 +211,12 @@ func (b *backup) begin(ctx context.Context, h how, c *format.Checkpoint) error {
 	if err := b.clear(ctx); err != nil {
 		return err
 	}
-	b.record = record{Name: b.owner.Checkpoint, How: h, Dir: c.IsDir() || c.Name != b.owner.Checkpoint}
+	b.record = record{Name: b.owner.Checkpoint, How: h, Dir: c.IsDir() || c.Name != b.owner.Checkpoint, saved: savedOf(c)}
 	if c.Name != b.Name {
 		b.Alone, _ = b.position(c.Name)
 	}
 	for _, f := range c.Files {
-		if o, ok := formats.OwnerOf(f.Name); ok && o.Checkpoint == b.Name { // not a graph, say
+		if _, ok := ownerNamed(f.Name, b.Name); ok { // not a graph, say
 			pos, _ := b.position(f.Name)
 			b.Files = append(b.Files, pos)
 		}

@@ -3,9 +3,11 @@ package retain
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"syscall"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/store"
 )
@@ -19,7 +21,7 @@ type Changes struct {
 
 	retaining sync.Mutex // held while files of checkpoints are replaced or removed
 	mu        sync.Mutex
-	replacing map[string]bool // checkpoints of several files of which some were replaced
+	replacing map[string]bool // what may be checkpoints of several files, of which some were replaced
 }
 
 // Rename renames in the store. Where that replaces a part of a complete checkpoint, the
@@ -47,27 +49,27 @@ func (c *Changes) Rename(ctx context.Context, from, to string) error {
 	return err
 }
 
-// noteReplacing notes that a file of a checkpoint is being replaced.
+// noteReplacing notes that a file is being replaced of what may be a checkpoint.
 func (c *Changes) noteReplacing(name string) {
-	owner, _ := formats.OwnerOf(name)
-	if owner.Checkpoint == name { // all of it
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.replacing == nil {
-		c.replacing = map[string]bool{}
+	for _, o := range formats.OwnersOf(name) {
+		if !o.InPlace || o.Checkpoint == name { // all of it
+			continue
+		}
+		if c.replacing == nil {
+			c.replacing = map[string]bool{}
+		}
+		c.replacing[o.Checkpoint] = true
 	}
-	c.replacing[owner.Checkpoint] = true
 }
 
 // replaced is called after a file has got a name that was free. It asks the store only
 // about checkpoints of which files have been replaced. An error is logged: the file has its
 // name already.
 func (c *Changes) replaced(ctx context.Context, name string) {
-	owner, _ := formats.OwnerOf(name)
 	c.mu.Lock()
-	replacing := c.replacing[owner.Checkpoint]
+	replacing := len(c.replacing) > 0 && slices.ContainsFunc(formats.OwnersOf(name), func(o format.Owner) bool { return c.replacing[o.Checkpoint] })
 	c.mu.Unlock()
 	if !replacing {
 		return

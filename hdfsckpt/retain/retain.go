@@ -14,10 +14,12 @@
 package retain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"syscall"
 
 	"holdfast/hdfsckpt/format"
@@ -34,8 +36,7 @@ const enough = 2
 // be retained: then Replacing must be called before it is replaced, and Removing before it
 // is removed. Calls for one directory must not overlap.
 func Concerns(file string) bool {
-	_, ok := formats.OwnerOf(file)
-	return ok
+	return len(formats.OwnersOf(file)) > 0
 }
 
 // Replacing is called before another file is put in the place of one. Where that would
@@ -49,8 +50,8 @@ func Replacing(ctx context.Context, s store.Store, file string) error {
 }
 
 func replacing(ctx context.Context, s store.Store, file string) error {
-	owner, ok := formats.OwnerOf(file)
-	if !ok {
+	owners := formats.OwnersOf(file)
+	if len(owners) == 0 {
 		return nil
 	}
 	i, err := s.Stat(ctx, file)
@@ -60,22 +61,37 @@ func replacing(ctx context.Context, s store.Store, file string) error {
 	if err != nil || i.IsDir() {
 		return err
 	}
-	b, err := open(ctx, s, owner)
-	if err != nil {
-		return err
+	l := &lookup{s: s}
+	for i, owner := range owners {
+		b, err := l.open(ctx, owner)
+		if err != nil {
+			return err
+		}
+		if lacks, err := b.lacks(ctx, file); err != nil {
+			return err
+		} else if lacks {
+			return b.takeAfterMarker(ctx, file)
+		}
+		if !slices.ContainsFunc(owners[i:], func(o format.Owner) bool { return o.InPlace }) {
+			continue // whatever it is a part of
+		}
+		c, err := b.holding(ctx, file)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			continue
+		}
+		if !owner.InPlace || !c.Whole() { // a program that only changes a file must find the others
+			return nil
+		}
+		return b.replace(ctx, c, file)
 	}
-	if lacks, err := b.lacks(ctx, file); err != nil {
-		return err
-	} else if lacks {
-		return b.takeAfterMarker(ctx, file)
-	}
-	if !owner.InPlace { // a program that only changes a file must find the others
-		return nil
-	}
-	c, err := b.look(ctx, visible)
-	if err != nil || c == nil || !c.Whole() {
-		return err
-	}
+	return nil
+}
+
+// replace begins to retain a whole checkpoint of which a file is replaced.
+func (b *backup) replace(ctx context.Context, c *format.Checkpoint, file string) error {
 	if err := b.begin(ctx, replaced, c); err != nil {
 		return err
 	}
@@ -96,11 +112,11 @@ func replacing(ctx context.Context, s store.Store, file string) error {
 // NotReplaced is called when what Replacing was called for has failed: a file that is a
 // checkpoint by itself, and was retained, gets its name back, unless something has it.
 func NotReplaced(ctx context.Context, s store.Store, file string) error {
-	owner, ok := formats.OwnerOf(file)
-	if !ok || owner.Checkpoint != file {
+	owner, ok := ownerNamed(file, file)
+	if !ok {
 		return nil
 	}
-	b, err := open(ctx, s, owner)
+	b, err := (&lookup{s: s}).open(ctx, owner)
 	if err != nil || b.How != replaced {
 		return err
 	}
@@ -124,15 +140,26 @@ func Replaced(ctx context.Context, s store.Store, file string) error {
 }
 
 func completed(ctx context.Context, s store.Store, file string) error {
-	owner, ok := formats.OwnerOf(file)
-	if !ok {
-		return nil
+	l := &lookup{s: s}
+	for _, owner := range formats.OwnersOf(file) {
+		if !owner.InPlace {
+			continue
+		}
+		b, err := l.open(ctx, owner)
+		if err == nil && b.How == replaced && b.Marker != "" && file == b.name(b.Marker) {
+			err = b.takeExtra(ctx)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	b, err := open(ctx, s, owner)
-	if err != nil || b.How != replaced || b.Marker == "" || file != b.name(b.Marker) {
-		return err
-	}
-	if has, err := b.has(ctx, file); err != nil || !has {
+	return nil
+}
+
+// takeExtra moves what is left of a checkpoint into the entry if its marker is there, and the one
+// that replaces it is whole.
+func (b *backup) takeExtra(ctx context.Context) error {
+	if has, err := b.has(ctx, b.name(b.Marker)); err != nil || !has {
 		return err
 	}
 	c, err := b.look(ctx, visible)
@@ -161,8 +188,8 @@ func Removing(ctx context.Context, s store.Store, file string) (retained bool, e
 }
 
 func removing(ctx context.Context, s store.Store, file string) (bool, error) {
-	owner, ok := formats.OwnerOf(file)
-	if !ok {
+	owners := formats.OwnersOf(file)
+	if len(owners) == 0 {
 		return false, nil
 	}
 	i, err := s.Stat(ctx, file)
@@ -172,44 +199,50 @@ func removing(ctx context.Context, s store.Store, file string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	b, err := open(ctx, s, owner)
-	if err != nil {
-		return false, err
-	}
-	if continues, err := b.continuesRemoving(ctx, file); err != nil {
-		return false, err
-	} else if continues {
-		return true, b.take(ctx, file)
-	}
-	c, err := b.look(ctx, visible)
-	switch {
-	case err != nil || c == nil:
-		return false, err
-	case !c.Whole():
-		if file == c.Marker {
-			err = manifest.Remove(ctx, s, c.Name)
+	l := &lookup{s: s}
+	for _, owner := range owners {
+		b, err := l.open(ctx, owner)
+		if err != nil {
+			return false, err
 		}
-		return false, err
-	case !slices.ContainsFunc(c.Files, func(f format.File) bool { return f.Name == file }):
+		if continues, err := b.continuesRemoving(ctx, file); err != nil {
+			return false, err
+		} else if continues {
+			return true, b.take(ctx, file)
+		}
+		c, err := b.holding(ctx, file)
+		if err != nil {
+			return false, err
+		}
+		if c != nil {
+			return b.remove(ctx, c, file)
+		}
+	}
+	return false, nil
+}
+
+// remove begins to retain a checkpoint of which a file is removed, if it has to be.
+func (b *backup) remove(ctx context.Context, c *format.Checkpoint, file string) (bool, error) {
+	if !c.Whole() {
+		if file == c.Marker {
+			return false, manifest.Remove(ctx, b.s, c.Name)
+		}
 		return false, nil
 	}
 	if c.Name != b.Name {
 		// Whether it has always lain alone in its directory shows the manifest: others may
 		// just have been removed.
-		m, _, err := manifest.Read(ctx, s, manifest.Path(c.Name))
+		m, _, err := manifest.Read(ctx, b.s, manifest.Path(c.Name))
 		if err != nil || m == nil || !c.Agrees(m) {
 			return false, err
 		}
 	}
-	others, err := b.others(ctx)
+	last, err := b.isLast(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	if err := b.clearSeries(ctx); err != nil { // older than this one, or not needed
-		return false, err
-	}
-	if others >= enough {
-		return false, manifest.Remove(ctx, s, c.Name)
+	if !last {
+		return false, manifest.Remove(ctx, b.s, c.Name)
 	}
 	if err := b.begin(ctx, removed, c); err != nil {
 		return false, err
@@ -217,70 +250,171 @@ func removing(ctx context.Context, s store.Store, file string) (bool, error) {
 	return true, b.take(ctx, file)
 }
 
-// others counts the other complete checkpoints of the series that are visible, up to
-// enough.
-func (b *backup) others(ctx context.Context) (int, error) {
-	if b.owner.Series == "" {
-		return 0, nil
-	}
-	dir := path.Dir(b.Name)
-	entries, err := b.list(ctx, dir)
+// isLast reports whether a whole checkpoint that is removed has to be retained: so few others of
+// its series are visible, or none that was saved after it. If one is retained already that was
+// saved after it, that stays instead, unless the program has gone back behind it since, and has
+// saved a lower step. All others of the series that were removed before are removed for good, and
+// what was retained by its own name.
+func (b *backup) isLast(ctx context.Context, c *format.Checkpoint) (bool, error) {
+	former, err := b.removedBefore(ctx)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	seen := map[string]bool{b.Name: true}
-	n := 0
-	for _, e := range slices.Backward(entries) {
-		o, name := b.owner, path.Join(dir, e.Name)
-		if e.IsDir() {
-			if format.SeriesOf(name) != o.Series {
-				continue
-			}
-			o.Checkpoint = name
-		} else {
-			of, ok := formats.OwnerOf(name)
-			if !ok || of.Series != o.Series {
-				continue
-			}
-			o = of
+	this := savedOf(c)
+	latest := this
+	for _, r := range former {
+		if r.saved.after(latest) {
+			latest = r.saved
 		}
-		if seen[o.Checkpoint] {
+	}
+	others, err := b.others(ctx, latest)
+	if err != nil {
+		return false, err
+	}
+	needed := func(x saved) bool {
+		return len(others) < enough || !slices.ContainsFunc(others, func(o saved) bool { return !x.after(o) })
+	}
+	wentBack := func(x saved) bool {
+		return slices.ContainsFunc(others, func(o saved) bool { return o.Time.After(x.Time) && o.Step <= x.Step })
+	}
+	var last *backup
+	for _, r := range former {
+		if r.Name == b.Name || !r.saved.after(this) || last != nil && !r.saved.after(last.saved) || !needed(r.saved) || wentBack(r.saved) {
 			continue
 		}
-		seen[o.Checkpoint] = true
-		sibling := &backup{lookup: b.lookup, owner: o, record: record{Name: o.Checkpoint}}
-		if c, err := sibling.look(ctx, visible); err != nil {
-			return 0, err
-		} else if c != nil && c.Whole() {
-			if n++; n == enough {
-				break
-			}
+		if is, err := r.look(ctx, visible|retained); err != nil {
+			return false, err
+		} else if is != nil && is.Whole() {
+			last = r
 		}
 	}
-	return n, nil
+	for _, r := range former {
+		if r == last {
+			continue
+		}
+		if err := r.clear(ctx); err != nil {
+			return false, err
+		}
+	}
+	return last == nil && needed(this), nil
 }
 
-// clearSeries removes the entry of the checkpoint, and those of others of its series
-// that were removed. Those without a step in their names are one series in a directory,
-// as a program may name each of them anew.
-func (b *backup) clearSeries(ctx context.Context) error {
+// removedBefore returns the entry of the checkpoint, and those of others of its series that were
+// removed. Those without a step in their names are one series in a directory, as a program may
+// name each of them anew.
+func (b *backup) removedBefore(ctx context.Context) ([]*backup, error) {
 	all, err := entries(ctx, b.s)
-	if err != nil {
-		return err
+	return slices.DeleteFunc(all, func(o *backup) bool {
+		return o.Name != b.Name && (o.How != removed || o.owner.Series != b.owner.Series || o.owner.Series == "" && path.Dir(o.Name) != path.Dir(b.Name))
+	}), err
+}
+
+// others returns the other complete checkpoints of the series that are visible: enough, and as
+// many as it takes to find one that was not saved before latest. It goes by the times in the
+// listings, so that it does not look into all of a long series.
+func (b *backup) others(ctx context.Context, latest saved) (found []saved, err error) {
+	if b.owner.Series == "" {
+		return nil, nil
 	}
-	for _, o := range all {
-		if o.Name == b.Name || o.How == removed && path.Dir(o.Name) == path.Dir(b.Name) && o.owner.Series == b.owner.Series {
-			if err := o.clear(ctx); err != nil {
-				return err
+	dirs, err := b.seriesDirs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{b.Name: true}
+	later := false
+	for _, dir := range dirs {
+		tooOld := func(i store.Info) bool { return len(found) >= enough && i.ModTime.Before(latest.Time) }
+		if tooOld(dir) {
+			continue
+		}
+		entries, err := b.list(ctx, dir.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range slices.Backward(slices.SortedStableFunc(slices.Values(entries), func(a, b store.Info) int { return a.ModTime.Compare(b.ModTime) })) {
+			o, ok := b.sibling(path.Join(dir.Name, e.Name), e.IsDir())
+			if !ok || seen[o.Checkpoint] || tooOld(e) {
+				continue
+			}
+			seen[o.Checkpoint] = true
+			sibling := &backup{lookup: b.lookup, owner: o, record: record{Name: o.Checkpoint}}
+			c, err := sibling.look(ctx, visible)
+			if err != nil {
+				return nil, err
+			}
+			if c == nil || !c.Whole() {
+				continue
+			}
+			found = append(found, savedOf(c))
+			if later = later || !latest.after(savedOf(c)); later && len(found) >= enough {
+				return found, nil
 			}
 		}
 	}
-	return nil
+	return found, nil
+}
+
+// sibling returns the checkpoint of the series that a name belongs to.
+func (b *backup) sibling(name string, isDir bool) (o format.Owner, ok bool) {
+	if isDir {
+		o = b.owner
+		o.Checkpoint = name
+		return o, format.SeriesOf(name) == o.Series
+	}
+	all := formats.OwnersOf(name)
+	i := slices.IndexFunc(all, func(o format.Owner) bool { return o.Series == b.owner.Series })
+	if i < 0 {
+		return o, false
+	}
+	return all[i], true
+}
+
+// seriesDirs returns the directories in which checkpoints of the series lie, those of the highest
+// steps first. Where that is not one alone, they have the times of those that are named after steps.
+func (b *backup) seriesDirs(ctx context.Context) ([]store.Info, error) {
+	own, series := strings.Split(path.Dir(b.Name), "/"), strings.Split(path.Dir(b.owner.Series), "/")
+	if len(own) != len(series) {
+		return []store.Info{{Name: path.Dir(b.Name)}}, nil
+	}
+	dirs := []store.Info{{Name: "."}}
+	for i, base := range series {
+		var below []store.Info
+		for _, dir := range dirs {
+			if own[i] == base {
+				dir.Name = path.Join(dir.Name, base)
+				below = append(below, dir)
+				continue
+			}
+			entries, err := b.list(ctx, dir.Name)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range entries {
+				if e.IsDir() && format.IsStepDir(e.Name) && format.Shape(e.Name) == base {
+					e.Name = path.Join(dir.Name, e.Name)
+					below = append(below, e)
+				}
+			}
+		}
+		dirs = below
+	}
+	slices.SortFunc(dirs, func(a, b store.Info) int { return cmp.Or(len(b.Name)-len(a.Name), strings.Compare(b.Name, a.Name)) }) // as numbers
+	return dirs, nil
 }
 
 // List lists the retained checkpoints that are whole, the newest last. Their names are
 // those of the places where they lie; Former has the names that they had.
 func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
+	return list(ctx, s, false)
+}
+
+// Restorable is List with those that are whole only together with what is visible of them: they
+// were being removed, replaced or restored. These files are named as they lie.
+func Restorable(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
+	return list(ctx, s, true)
+}
+
+func list(ctx context.Context, s store.Store, together bool) ([]format.Checkpoint, error) {
 	all, err := entries(ctx, s)
 	if err != nil {
 		return nil, err
@@ -288,6 +422,10 @@ func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
 	var list []format.Checkpoint
 	for _, b := range all {
 		c, err := b.look(ctx, retained)
+		whole := err == nil && c != nil && c.Whole()
+		if err == nil && !whole && together {
+			c, err = b.lookTogether(ctx)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -313,12 +451,31 @@ func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
 		c.Former, c.Marker = c.Name, ""
 		c.Name = b.at(c.Name)
 		for i := range c.Files {
-			c.Files[i].Name = b.at(c.Files[i].Name)
+			f := &c.Files[i]
+			has := whole
+			if !whole {
+				if has, err = b.has(ctx, f.Name); err != nil {
+					return nil, err
+				}
+			}
+			if has {
+				f.Name = b.at(f.Name)
+			}
 		}
 		list = append(list, *c)
 	}
 	format.Sort(list)
 	return list, nil
+}
+
+// lookTogether returns the checkpoint of what is retained and what is visible, unless that is one
+// by itself.
+func (b *backup) lookTogether(ctx context.Context) (*format.Checkpoint, error) {
+	c, err := b.look(ctx, visible)
+	if err != nil || c != nil && c.Whole() {
+		return nil, err
+	}
+	return b.look(ctx, visible|retained)
 }
 
 // Names returns the names of the checkpoints of which something is retained.

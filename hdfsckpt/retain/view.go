@@ -72,13 +72,30 @@ func (b *backup) look(ctx context.Context, w scope) (*format.Checkpoint, error) 
 	if err != nil {
 		return nil, err
 	}
+	var alone *format.Checkpoint // a file that lies alone in a directory named after its step
+	several := false
 	for i := range found {
-		// It may be a file that lies alone in a directory named after its step.
-		if c := &found[i]; c.Name == b.Name || path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir {
+		c := &found[i]
+		if c.Name == b.Name {
 			return c, b.remember(ctx, c, w)
 		}
+		if path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir {
+			alone, several = c, alone != nil
+		}
 	}
-	return nil, nil
+	if alone == nil || several {
+		return nil, nil
+	}
+	return alone, b.remember(ctx, alone, w)
+}
+
+// holding returns the visible checkpoint if a file is a part of it; nil if it is not.
+func (b *backup) holding(ctx context.Context, file string) (*format.Checkpoint, error) {
+	c, err := b.look(ctx, visible)
+	if err != nil || c == nil || !slices.ContainsFunc(c.Files, func(f format.File) bool { return f.Name == file }) {
+		return nil, err
+	}
+	return c, nil
 }
 
 // remember lets a checkpoint that is judged by what lies beside it count as complete if it
@@ -186,8 +203,8 @@ func (v *view) visible(ctx context.Context, dir string, root bool) ([]store.Info
 	}
 	var ours []store.Info
 	for _, e := range entries {
-		of, owned := formats.OwnerOf(path.Join(dir, e.Name))
-		if e.Name == path.Base(v.b.Name) || owned && !e.IsDir() && of.Checkpoint == v.b.Name {
+		_, owned := ownerNamed(path.Join(dir, e.Name), v.b.Name)
+		if e.Name == path.Base(v.b.Name) || owned && !e.IsDir() {
 			ours = append(ours, e)
 		}
 	}

@@ -133,11 +133,11 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestContract/ray/retain_removed",
 	},
 	{
-		promise: "whatever the script removes stays readable once: a file that lies alone in a directory named after its step",
+		promise: "what is left alone of a directory that is being removed is not retained as a checkpoint by its own name",
 		file:    "hdfsckpt/retain/view.go",
-		old:     `c.Name == b.Name || path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir`,
-		new:     `c.Name == b.Name`,
-		pkg:     "hdfsckpt", test: "TestRetainedOfEachFormat/torch.save,_each_in_a_directory/local",
+		old:     `path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir`,
+		new:     `false && path.Dir(c.Name) == b.Name`,
+		pkg:     "hdfsckpt", test: "TestContract/directory/retain_removed",
 	},
 	{
 		promise: "what is left of a directory that is being removed is not retained as a checkpoint",
@@ -503,9 +503,54 @@ var storageRules = []rule{
 	{
 		promise: "where older checkpoints stay, one that is removed is gone",
 		file:    "hdfsckpt/retain/retain.go",
-		old:     `if others >= enough {`,
-		new:     `if others >= 1000*enough {`,
+		old:     `return len(others) < enough ||`,
+		new:     `return len(others) < 1000*enough ||`,
 		pkg:     "hdfsckpt", test: "TestRemovedWhereOlderOnesStay/local",
+	},
+	{
+		promise: "of all that a script removes the newest stays readable: it is removed while older ones are there",
+		file:    "hdfsckpt/retain/retain.go",
+		old:     `return len(others) < enough || !slices.ContainsFunc(others, func(o saved) bool { return !x.after(o) })`,
+		new:     `return len(others) < enough`,
+		pkg:     "hdfsckpt", test: "TestOfAllThatIsRemovedTheNewestStays",
+	},
+	{
+		promise: "of all that a script removes the newest stays readable: it was removed before older ones",
+		file:    "hdfsckpt/retain/retain.go",
+		old:     `} else if is != nil && is.Whole() {`,
+		new:     `} else if false && is != nil {`,
+		pkg:     "hdfsckpt", test: "TestOfAllThatIsRemovedTheNewestStays",
+	},
+	{
+		promise: "of a program that has gone back to a lower step, what it saves since is retained",
+		file:    "hdfsckpt/retain/retain.go",
+		old:     `|| wentBack(r.saved) {`,
+		new:     `|| false && wentBack(r.saved) {`,
+		pkg:     "hdfsckpt", test: "TestRetainedOfAProgramThatHasGoneBack",
+	},
+	{
+		promise: "whatever the script removes stays readable once: a file below a directory that is the number of a run",
+		file:    "hdfsckpt/formats/formats.go",
+		old:     `if !slices.ContainsFunc(all, func(has format.Owner) bool { return has.Checkpoint == o.Checkpoint }) {`,
+		new:     `if len(all) == 0 {`,
+		pkg:     "hdfsckpt", test: "TestContract/torch/below_numbers",
+	},
+	{
+		promise: "of what lies in directories of steps, one of a series is retained",
+		file:    "hdfsckpt/format/names.go",
+		old:     `if IsStepDir(d) && (d[0] >= 'a' || !counted) {`,
+		new:     `if false && IsStepDir(d) && !counted {`,
+		pkg:     "hdfsckpt", test: "TestRetainedOfDirectoriesOfSteps",
+	},
+	{
+		promise: "a directory step-N is a checkpoint with all that is below it",
+		file:    "hdfsckpt/formats/plain.go",
+		old: `c := &format.Checkpoint{Name: d.Name, Kind: Plain, Step: format.StepAfterDash(d.Name), State: format.Torn}
+`,
+		new: `c := &format.Checkpoint{Name: d.Name, Kind: Plain, Step: format.StepAfterDash(d.Name), State: format.Torn}
+	d.Entries = slices.DeleteFunc(d.Entries, store.Info.IsDir)
+`,
+		pkg: "hdfsckpt", test: "TestContract/plain,_with_directories/retain_removed",
 	},
 	{
 		promise: "what was being replaced when its program was lost comes back",
@@ -806,26 +851,26 @@ var storageRules = []rule{
 	{
 		promise: "whatever the script removes stays readable once: a file of safetensors",
 		file:    "hdfsckpt/formats/safetensors.go",
-		old: `	return format.SavedInPlace(name), true
+		old: `	return []format.Owner{format.SavedInPlace(name)}
 `,
-		new: `	return format.SavedInPlace(name), false
+		new: `	return []format.Owner{format.SavedInPlace(name)}[:0]
 `,
 		pkg: "hdfsckpt", test: "TestRetainedOfEachFormat/safetensors/local",
 	},
 	{
 		promise: "whatever the script removes stays readable once: a checkpoint that is one file",
 		file:    "hdfsckpt/format/onefile/onefile.go",
-		old: `	return format.SavedInPlace(file), true
+		old: `	return []format.Owner{format.SavedInPlace(file)}
 `,
-		new: `	return format.Owner{}, false
+		new: `	return nil
 `,
 		pkg: "hdfsckpt", test: "TestRetainedOfEachFormat/LightGBM/local",
 	},
 	{
 		promise: "the states beside a file of MXNet's are retained with it",
 		file:    "hdfsckpt/formats/mxnet.go",
-		old:     `o = format.SavedInPlace(name + mxnetSuffix)`,
-		new:     `o = format.SavedInPlace(name)`,
+		old:     `all[0] = format.SavedInPlace(name + mxnetSuffix)`,
+		new:     `all[0] = format.SavedInPlace(name)`,
 		pkg:     "hdfsckpt", test: "TestMXNetIsRetained",
 	},
 	{

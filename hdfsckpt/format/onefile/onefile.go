@@ -17,19 +17,18 @@ import (
 )
 
 // StandsAlone reports whether a file may be a checkpoint by itself, by where it lies: not
-// in a directory that is one with all that is in it, nor among what is still written.
+// among what is still written.
 func StandsAlone(file string) bool {
-	_, inStepDir := format.StepDirOf(file)
-	return !inStepDir && !format.IsHidden(file) && !format.IsPartsDir(path.Base(path.Dir(file)))
+	return !format.IsHidden(file) && !format.IsPartsDir(path.Base(path.Dir(file)))
 }
 
-// Owner returns the checkpoint that a file is by itself, if it may be one by where it lies and
+// Owners returns the checkpoint that a file is by itself, if it may be one by where it lies and
 // is named as the format's are. Hidden files are none.
-func Owner(file string, named func(base string) bool) (format.Owner, bool) {
+func Owners(file string, named func(base string) bool) []format.Owner {
 	if !StandsAlone(file) || !isNamed(path.Base(file), named) {
-		return format.Owner{}, false
+		return nil
 	}
-	return format.SavedInPlace(file), true
+	return []format.Owner{format.SavedInPlace(file)}
 }
 
 func isNamed(base string, named func(base string) bool) bool {
