@@ -77,6 +77,9 @@ type RolledBack struct {
 	Parts []AsidePart `json:"parts"`
 	// Sealed are the checkpoints in it that have manifests.
 	Sealed []string `json:"sealed,omitempty"`
+	// WithBackup: what it had replaced, or was to replace, is moved with it. It stays where that is
+	// what was gone back to.
+	WithBackup bool `json:"with_backup,omitempty"`
 	// Listed is what its format's list says of it (format.Lister).
 	Listed json.RawMessage `json:"listed,omitempty"`
 }
@@ -118,6 +121,14 @@ func (a *Aside) parts() []AsidePart {
 // at is where a part lies in the entry.
 func (a *Aside) at(part string) string { return path.Join(a.entry, asideFiles, part) }
 
+// backup is where what it had replaced is retained.
+func (a *Aside) backup() string {
+	if first := a.parts()[0]; first.Dir { // in which it may be a file that lies alone
+		return retain.EntryDir(first.Name)
+	}
+	return retain.EntryDir(a.Name)
+}
+
 // moveAside moves a file, a directory with all that is in it, or the parts of a checkpoint.
 // One that is broken off in the middle of several parts can be continued (take).
 func moveAside(ctx context.Context, s store.Store, a Aside) (Aside, error) {
@@ -145,8 +156,8 @@ func moveAside(ctx context.Context, s store.Store, a Aside) (Aside, error) {
 // if all are.
 func (a *Aside) take(ctx context.Context, s store.Store) error {
 	gone, moved := error(nil), len(a.there) > 0
-	if a.Rollback != nil && !moved {
-		err := s.Rename(ctx, retain.EntryDir(a.Name), path.Join(a.entry, asideRetained))
+	if a.Rollback != nil && a.Rollback.WithBackup && !moved {
+		err := s.Rename(ctx, a.backup(), path.Join(a.entry, asideRetained))
 		if err != nil && !store.Vanished(err) {
 			return err
 		}
@@ -233,16 +244,46 @@ func (a *Aside) forgetEmpty(ctx context.Context, s store.Store) error {
 	if err := removeEmpty(ctx, s, path.Join(a.entry, asideFiles)); err != nil && !store.Vanished(err) {
 		return err
 	}
-	if a.Rollback != nil {
-		err := store.MkdirAll(ctx, s, path.Dir(retain.EntryDir(a.Name)), 0o755)
-		if err == nil {
-			err = s.RenameNew(ctx, path.Join(a.entry, asideRetained), retain.EntryDir(a.Name))
+	if err := a.giveBack(ctx, s); err != nil {
+		return err
+	}
+	return store.RemoveOwn(ctx, s, a.entry)
+}
+
+// giveBack gives back what was retained, unless something newer is by now.
+func (a *Aside) giveBack(ctx context.Context, s store.Store) error {
+	if a.Rollback == nil {
+		return nil
+	}
+	err := store.MkdirAll(ctx, s, path.Dir(a.backup()), 0o755)
+	if err == nil {
+		err = s.RenameNew(ctx, path.Join(a.entry, asideRetained), a.backup())
+	}
+	if store.Vanished(err) || errors.Is(err, syscall.EEXIST) {
+		return nil
+	}
+	return err
+}
+
+// giveBackRetained gives back what rollbacks that were broken off had moved with a checkpoint that
+// they then did not move; and what former versions had moved away though it was what they were to
+// go back to.
+func giveBackRetained(ctx context.Context, s store.Store, aside []Aside) error {
+	for _, a := range aside {
+		r := a.Rollback
+		if r == nil || len(a.there) > 0 && (r.WithBackup || a.Step != r.ToStep) {
+			continue
 		}
-		if err != nil && !store.Vanished(err) && !errors.Is(err, syscall.EEXIST) { // what is retained by now is newer
+		if there, err := store.Exists(ctx, s, path.Join(a.entry, asideRetained)); err != nil {
+			return err
+		} else if !there {
+			continue
+		}
+		if err := a.giveBack(ctx, s); err != nil {
 			return err
 		}
 	}
-	return store.RemoveOwn(ctx, s, a.entry)
+	return nil
 }
 
 // removeEmpty removes a directory that holds nothing but directories. ENOTEMPTY if there is a

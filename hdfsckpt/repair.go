@@ -158,6 +158,15 @@ func repair(ctx context.Context, s store.Store, age time.Duration, by writers.Ac
 	if report.Nested, err = writers.Nested(ctx, s); err != nil {
 		return report, err
 	}
+	if starts && by != writers.Tasks {
+		aside, err := asideEntries(ctx, s)
+		if err == nil {
+			err = giveBackRetained(ctx, s, aside)
+		}
+		if err != nil {
+			return report, err
+		}
+	}
 	if report.Restored, err = retain.Repair(ctx, s, by); err != nil {
 		return report, err
 	}

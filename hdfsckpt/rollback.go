@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -47,17 +48,22 @@ func IsImpossible(err error) bool { return errors.As(err, new(impossible)) }
 
 // PlanRollback finds the whole checkpoint of a step. Where several directories have one, dir
 // says in which; empty where only one has. Where none is in its place, one that is retained
-// (retain.List) is taken, or one that a rollback has moved aside, and restored.
+// (retain.Restorable) is taken, or one that a rollback has moved aside, and restored. It changes
+// nothing, but that after a rollback that was broken off what is retained lies where it is looked
+// for.
 func PlanRollback(ctx context.Context, s store.Store, dir string, step int64) (RollbackPlan, error) {
 	list, err := List(ctx, s)
 	if err != nil {
 		return RollbackPlan{}, err
 	}
-	retained, err := retain.List(ctx, s)
+	aside, err := asideEntries(ctx, s)
 	if err != nil {
 		return RollbackPlan{}, err
 	}
-	aside, err := asideEntries(ctx, s)
+	if err := giveBackRetained(ctx, s, aside); err != nil && !errors.Is(err, fs.ErrPermission) { // who may only read sees what there is
+		return RollbackPlan{}, err
+	}
+	retained, err := retain.Restorable(ctx, s)
 	if err != nil {
 		return RollbackPlan{}, err
 	}
@@ -299,7 +305,11 @@ func (p RollbackPlan) Execute(ctx context.Context, s store.Store, by string) err
 			return err
 		}
 		if before.Foreign || !known[dir] {
-			return fmt.Errorf("cannot point %s at %s: there is a file by that name that is not the program's pointer (%w); move it away, and roll back again", file, p.To.Name, before.Err)
+			why := before.Err
+			if before.Foreign {
+				why = errors.New("it is a directory or a large file, or cannot be read")
+			}
+			return fmt.Errorf("cannot point %s at %s: there is something by that name that is not the program's pointer (%w); move it away, and roll back again", file, p.To.Name, why)
 		}
 	}
 	if err := p.pointer.WritePointer(ctx, s, dir, before, p.dir, &p.To); err != nil {

@@ -151,6 +151,13 @@ var crashing = map[string]func(t *testing.T, s store.Store){
 			rolledBackSeries["Trainer's"].put(t, s, step, step < 40)
 		}
 	},
+	"saved over": func(t *testing.T, s store.Store) {
+		for _, step := range []int{10, 20, 30, 40} {
+			putTorch(t, s, fmt.Sprintf("step-%d.pt", step), true)
+		}
+		publish(t, s, "step-30.pt", torchFixture(t, "train-40.pt"))
+		publish(t, s, "step-40.pt", torchFixture(t, "train-40.pt"))
+	},
 	"with a list": func(t *testing.T, s store.Store) {
 		for _, step := range []int{10, 20, 30} {
 			rolledBackSeries["ray"].put(t, s, step, true)
@@ -287,6 +294,9 @@ func outcomeOf(t *testing.T, s store.Store) string {
 	}
 	for _, a := range movedAside(t, s) {
 		lines = append(lines, fmt.Sprintf("aside %s %s", a.Name, a.Rollback.State))
+	}
+	for _, c := range listRetained(t, s) {
+		lines = append(lines, "retained "+c.Former)
 	}
 	for _, f := range allFiles(t, s, store.OwnDir) {
 		if rest, ok := strings.CutPrefix(f, store.OwnDir+"/rollback"); ok {

@@ -16,6 +16,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -61,7 +62,7 @@ func (p *RollbackPlan) planMoves(ctx context.Context, s store.Store, list []form
 		}
 	}
 	for _, c := range list {
-		if c.SeriesDir() != p.series || c.Name == "." || !p.rivals(c.Kind) || isTarget[c.Name] ||
+		if c.SeriesDir() != p.series || c.Name == "." || !p.rivals(c.Kind) || isTarget[c.Name] || p.restoresInto(&c) ||
 			slices.ContainsFunc(p.Restore, func(a Aside) bool { return a.isRestOf(&c) || len(a.there) == 0 && a.isInPlace([]format.Checkpoint{c}) }) {
 			continue
 		}
@@ -86,6 +87,14 @@ func (p *RollbackPlan) planMoves(ctx context.Context, s store.Store, list []form
 	text, err := p.relisted(ctx, s)
 	p.relist = text != nil
 	return err
+}
+
+// restoresInto reports whether a file of a checkpoint is, with what is retained, what is gone back
+// to.
+func (p *RollbackPlan) restoresInto(c *format.Checkpoint) bool {
+	return slices.ContainsFunc(append([]format.Checkpoint{p.To}, p.Beside...), func(to format.Checkpoint) bool {
+		return to.Former == c.Name && slices.ContainsFunc(to.Files, func(f format.File) bool { return !strings.HasPrefix(f.Name, store.OwnDir+"/") })
+	})
 }
 
 // moves reports whether a program may take a checkpoint of the series instead of To, or it is in
@@ -398,6 +407,7 @@ func (p *RollbackPlan) moveOne(ctx context.Context, s store.Store, m Move, to *R
 		}
 		r.Listed = l.ListEntry(text, path.Base(m.Name))
 	}
+	r.WithBackup = !p.restoresFrom(retain.EntryDir(m.parts[0].Name)) && !p.restoresFrom(retain.EntryDir(m.Name))
 	moved := time.Now().UTC().Truncate(time.Second)
 	why := fmt.Sprintf("rolled back to %d by %s at %s", r.ToStep, r.By, moved.Format("2006-01-02 15:04:05 UTC"))
 	_, err := moveAside(ctx, s, Aside{Name: m.Name, Kind: m.Kind, Step: m.NamedStep(), Why: why, Moved: moved, Size: m.Size, Rollback: &r})
@@ -405,6 +415,14 @@ func (p *RollbackPlan) moveOne(ctx context.Context, s store.Store, m Move, to *R
 		return nil
 	}
 	return err
+}
+
+// restoresFrom reports whether what the rollback goes back to is retained in an entry.
+func (p *RollbackPlan) restoresFrom(entry string) bool {
+	return slices.ContainsFunc(append([]format.Checkpoint{p.To}, p.Beside...), func(c format.Checkpoint) bool {
+		_, isRetained := c.Original()
+		return isRetained && strings.HasPrefix(c.Name, entry+"/")
+	})
 }
 
 // copyTo gives a copy of To another name. What has the name is moved aside when the copy is

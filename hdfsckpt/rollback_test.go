@@ -494,6 +494,132 @@ func TestRollbackToWhatIsRetained(t *testing.T) {
 	})
 }
 
+// underTorn are checkpoints of which a whole one is retained, and one by its name is torn; of the
+// steps 10 to 30 it is that of the last.
+var underTorn = map[string]func(t *testing.T, s store.Store) (name string){
+	"a file that was saved over": func(t *testing.T, s store.Store) string {
+		for _, step := range []int{10, 20, 30} {
+			putTorch(t, s, fmt.Sprintf("step-%d.pt", step), true)
+		}
+		whole := torchFixture(t, "alone.pt")
+		publish(t, s, "step-30.pt", whole[:len(whole)-100])
+		return "step-30.pt"
+	},
+	"a directory that was saved over": func(t *testing.T, s store.Store) string {
+		for _, step := range []int{10, 20, 30} {
+			putDistributed(t, s, fmt.Sprintf("step_%d", step), nil)
+		}
+		for _, file := range []string{"__0_0.distcp", "__1_0.distcp"} {
+			publish(t, s, "step_30/"+file, torchFixture(t, "dcp-300/"+file))
+		}
+		return "step_30"
+	},
+	"a directory that was removed": func(t *testing.T, s store.Store) string {
+		for _, step := range []int{10, 20, 30} {
+			putTrainer(t, s, fmt.Sprintf("checkpoint-%d", step))
+		}
+		remove(t, s, "checkpoint-30")
+		removeDirs(t, s, "checkpoint-30")
+		putTrainer(t, s, "checkpoint-30", "trainer_state.json")
+		return "checkpoint-30"
+	},
+	"a file that was removed with its directory": func(t *testing.T, s store.Store) string {
+		for _, step := range []int{10, 20, 30} {
+			putTorch(t, s, fmt.Sprintf("checkpoint-%d/model.pt", step), true)
+		}
+		seal(t, s, "checkpoint-30/model.pt")
+		remove(t, s, "checkpoint-30/model.pt")
+		putTorch(t, s, "checkpoint-30/model.pt", false)
+		return "checkpoint-30/model.pt"
+	},
+}
+
+// TestRollbackToWhatIsRetainedUnderWhatIsTorn: what is torn is moved aside, and what is retained takes
+// its place; also of a rollback that dies on the way and is executed again, or after which a job
+// starts.
+func TestRollbackToWhatIsRetainedUnderWhatIsTorn(t *testing.T) {
+	for name, build := range underTorn {
+		t.Run(name, func(t *testing.T) {
+			for die, starts, died := 0, false, true; died; die, starts = die+1, !starts {
+				local, err := store.NewLocal(t.TempDir())
+				must(t, err)
+				defer local.Close()
+				back := build(t, local)
+				if got := states(list(t, local)); !strings.Contains(got, back+" torn") || len(listRetained(t, local)) != 1 {
+					t.Fatalf("before, there are %s, and retained %+v", got, listRetained(t, local))
+				}
+				plan := planRollback(t, local, "", 30)
+				m := &mortal{local, 1000, false}
+				if die > 0 {
+					m.n = die
+				}
+				err = plan.Execute(t.Context(), m, "alice")
+				if died = die == 0 || m.n <= 0; died != (err != nil || die == 0) {
+					t.Fatalf("dead at change %d: %v", die, err)
+				}
+				if die > 0 && died {
+					if starts {
+						_, err := hdfsckpt.Repair(t.Context(), local, 0)
+						must(t, err)
+					}
+					rollBack(t, local, 30)
+				}
+				if got := states(list(t, local)); !strings.HasSuffix(got, back+" complete") && !strings.HasSuffix(got, back+" sealed") || len(listRetained(t, local)) > 0 {
+					t.Fatalf("dead at change %d, rolled back there are %s, retained %+v", die, got, listRetained(t, local))
+				}
+			}
+		})
+	}
+}
+
+// TestRollbackOfAFormerVersion: what a former version had moved away with what is torn, though it
+// was to go back to it, is gone back to.
+func TestRollbackOfAFormerVersion(t *testing.T) {
+	for name, build := range underTorn {
+		for _, starts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, a job starts: %v", name, starts), func(t *testing.T) {
+				local, err := store.NewLocal(t.TempDir())
+				must(t, err)
+				defer local.Close()
+				back := build(t, local)
+				plan := planRollback(t, local, "", 30)
+				for n := 1; len(movedAside(t, local)) == 0; n++ { // and no further
+					if err := plan.Execute(t.Context(), &mortal{local, n, false}, "alice"); err == nil {
+						t.Fatal("it has not died")
+					}
+				}
+				aside := movedAside(t, local)[0]
+				entry := strings.TrimSuffix(aside.Where, "/files/"+back)
+				retained, err := local.List(t.Context(), store.OwnDir+"/retained")
+				must(t, err)
+				must(t, local.Rename(t.Context(), path.Join(store.OwnDir, "retained", retained[0].Name), path.Join(entry, "retained")))
+				if starts {
+					report, err := hdfsckpt.Repair(t.Context(), local, 0)
+					must(t, err)
+					t.Log(report)
+				}
+				rollBack(t, local, 30)
+				if got := states(list(t, local)); !strings.HasSuffix(got, back+" complete") && !strings.HasSuffix(got, back+" sealed") {
+					t.Errorf("there are %s", got)
+				}
+			})
+		}
+	}
+}
+
+// TestRollbackBesideSomethingForeign: what has the pointer's name and is none stays, and is told.
+func TestRollbackBesideSomethingForeign(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	putCheckpoint(t, s, "model.ckpt-10", nil)
+	putCheckpoint(t, s, "model.ckpt-20", nil)
+	put(t, s, "checkpoint/notes.txt", []byte("x"))
+	plan := planRollback(t, s, "", 10)
+	if err := plan.Execute(t.Context(), s, "alice"); err == nil || !strings.Contains(err.Error(), "checkpoint at model.ckpt-10: there is something by that name") || strings.Contains(err.Error(), "%!") {
+		t.Errorf("the rollback says %v", err)
+	}
+}
+
 // TestRollbackOfWhatWasSavedOver: what was replaced by a checkpoint that lies aside is not restored
 // in its place by the next start, and is retained again when that one is restored.
 func TestRollbackOfWhatWasSavedOver(t *testing.T) {

@@ -986,11 +986,32 @@ var storageRules = []rule{
 	{
 		promise: "the start after a rollback does not restore what the checkpoint had replaced that lies aside",
 		file:    "hdfsckpt/aside.go",
-		old: `		err := s.Rename(ctx, retain.EntryDir(a.Name), path.Join(a.entry, asideRetained))
+		old: `		err := s.Rename(ctx, a.backup(), path.Join(a.entry, asideRetained))
 `,
 		new: `		var err error
 `,
 		pkg: "hdfsckpt", test: "TestRollbackOfWhatWasSavedOver/local",
+	},
+	{
+		promise: "what is retained can be gone back to though what has its name is torn",
+		file:    "hdfsckpt/rollback_moves.go",
+		old:     `r.WithBackup = !p.restoresFrom(`,
+		new:     `r.WithBackup = true || !p.restoresFrom(`,
+		pkg:     "hdfsckpt", test: "TestRollbackToWhatIsRetainedUnderWhatIsTorn/a_file_that_was_saved_over",
+	},
+	{
+		promise: "what a former version has moved away though it was to go back to it can be gone back to",
+		file:    "hdfsckpt/aside.go",
+		old:     `(r.WithBackup || a.Step != r.ToStep)`,
+		new:     `true`,
+		pkg:     "hdfsckpt", test: "TestRollbackOfAFormerVersion",
+	},
+	{
+		promise: "a rollback that dies while it restores what is retained is gone on with",
+		file:    "hdfsckpt/rollback.go",
+		old:     `retain.Restorable(ctx, s)`,
+		new:     `retain.List(ctx, s)`,
+		pkg:     "hdfsckpt", test: "TestRollbackToWhatIsRetainedUnderWhatIsTorn/a_directory_that_was_saved_over",
 	},
 	{
 		promise: "what was restored replaces nothing",
