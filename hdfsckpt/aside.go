@@ -92,13 +92,14 @@ type AsidePart struct {
 	ModTime time.Time `json:"time,omitzero"`
 }
 
-// unchanged returns ENOENT if the file is not the one that is recorded.
+// unchanged returns ENOENT if the file is not the one that is recorded. Of a link, the file that
+// it led to may have been moved by now.
 func (p AsidePart) unchanged(ctx context.Context, s store.Store) error {
 	if p.ModTime.IsZero() { // a directory, or the name of what was moved before tasks started
 		return nil
 	}
-	i, err := s.Stat(ctx, p.Name)
-	if err == nil && (i.IsDir() || i.Size != p.Size || !i.ModTime.Equal(p.ModTime)) {
+	i, err := store.Lstat(ctx, s, p.Name)
+	if err == nil && !i.Link && (i.IsDir() || i.Size != p.Size || !i.ModTime.Equal(p.ModTime)) {
 		err = fmt.Errorf("%s is another file by now: %w", p.Name, syscall.ENOENT)
 	}
 	return err
@@ -294,7 +295,7 @@ func removeEmpty(ctx context.Context, s store.Store, dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if !e.IsDir() {
+		if !e.IsDir() || e.Link {
 			return fmt.Errorf("%s is in %s: %w", e.Name, dir, syscall.ENOTEMPTY)
 		}
 		if err := removeEmpty(ctx, s, path.Join(dir, e.Name)); err != nil {
@@ -370,12 +371,23 @@ func forgetAside(ctx context.Context, s store.Store) error {
 	all, err := asideEntries(ctx, s)
 	for _, a := range all {
 		if time.Now().After(a.until()) {
-			if removeErr := store.RemoveOwn(ctx, s, a.entry); removeErr != nil {
+			if removeErr := a.forget(ctx, s); removeErr != nil {
 				err = errors.Join(err, removeErr)
 			}
 		}
 	}
 	return err
+}
+
+// forget removes the entry with all that is in it, the record last: the next repair goes on where
+// this one is broken off.
+func (a *Aside) forget(ctx context.Context, s store.Store) error {
+	for _, dir := range []string{asideRetained, asideManifests, asideFiles} {
+		if err := store.RemoveOwn(ctx, s, path.Join(a.entry, dir)); err != nil {
+			return err
+		}
+	}
+	return store.RemoveOwn(ctx, s, a.entry)
 }
 
 // moveTorn moves checkpoints aside that are torn, and certainly of their format. While tasks

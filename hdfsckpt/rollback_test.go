@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -400,6 +401,31 @@ func TestRollbackOfLightnings(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestRollbackOfALinkedLast: what is called the last may be a link to the youngest, as Lightning's
+// save_last="link" makes one. It leads nowhere once that is moved aside, and becomes a copy all
+// the same.
+func TestRollbackOfALinkedLast(t *testing.T) {
+	dir := t.TempDir()
+	s := openLocal(t, dir)
+	defer s.Close()
+	step := func(n int) string { return fmt.Sprintf("epoch=1-step=%d.ckpt", n) }
+	for i, n := range []int{10, 20} {
+		putTorch(t, s, step(n), true)
+		at := old.Add(time.Duration(i) * time.Second)
+		must(t, s.Chtimes(t.Context(), step(n), at, at))
+	}
+	must(t, os.Symlink(step(20), path.Join(dir, "last.ckpt")))
+	for _, n := range []int{10, 20} {
+		rollBack(t, s, int64(n))
+		if text := tree(t, s, "."); !sameBut(text, "last.ckpt", step(n)) {
+			t.Errorf("rolled back to %d, what is called the last is no copy of it:\n%s", n, text)
+		}
+		if again := planRollback(t, s, "", int64(n)); again.Needed() {
+			t.Errorf("there is more to do: %+v", again)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ func removeTemporaries(ctx context.Context, s store.Store, dir string, dead func
 	for i, f := range all {
 		name := path.Join(dir, f.Name)
 		switch {
+		case f.IsDir() && f.Link: // what it leads to is seen to where that lies
 		case f.IsDir() && !store.IsTemporary(f.Name):
 			group.Go(func() error {
 				errs[i] = removeTemporaries(ctx, s, name, dead)

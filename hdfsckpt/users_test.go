@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -421,6 +422,38 @@ func TestAsideGoesAfterItsTime(t *testing.T) {
 			t.Errorf("there are %v, %v", entries, err)
 		}
 	})
+}
+
+// TestLinksAsideGoAfterTheirTime: what was moved aside goes with the links in it, whose targets
+// are no longer where they lead to, and no start fails for them.
+func TestLinksAsideGoAfterTheirTime(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s := openLocal(t, dir)
+	defer s.Close()
+	putDistributed(t, s, "step_20", nil)
+	putDistributed(t, s, "step_30", without(".metadata"))
+	put(t, s, "tokenizer/vocab.txt", []byte("x"))
+	must(t, os.Symlink("../tokenizer", path.Join(dir, "step_30", "tokenizer")))
+	_, err := hdfsckpt.Repair(ctx, s, 0)
+	must(t, err)
+	moved := movedAside(t, s)
+	if len(moved) != 1 {
+		t.Fatalf("moved are %+v", moved)
+	}
+	a := moved[0]
+	a.Moved = a.Moved.Add(-31 * 24 * time.Hour)
+	must(t, store.WriteRecord(ctx, s, path.Join(strings.TrimSuffix(a.Where, "/files/step_30"), "aside.json"), a))
+	for range 2 {
+		if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil {
+			t.Errorf("a start after a month: %v", err)
+		}
+	}
+	if entries, err := s.List(ctx, ".holdfast/aside"); err != nil || len(entries) > 0 {
+		t.Errorf("there are %v, %v", entries, err)
+	}
+	if _, err := store.ReadFile(ctx, s, "tokenizer/vocab.txt"); err != nil {
+		t.Errorf("what the link led to: %v", err)
+	}
 }
 
 // TestFirstSaveOfTheLivingStays: what is only supposed to be Trainer's is let be while

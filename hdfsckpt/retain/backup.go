@@ -282,16 +282,18 @@ func (b *backup) clear(ctx context.Context) error {
 	return nil
 }
 
-// retainedFiles are those in the entry, relative to its directory of files.
+// retainedFiles are those in the entry, relative to its directory of files: links, too, which
+// lead nowhere from there.
 func (b *backup) retainedFiles(ctx context.Context) ([]store.Info, error) {
 	var all []store.Info
-	err := walk(ctx, b.s, path.Join(b.entry, filesDir), "", &all)
+	list := func(ctx context.Context, dir string) ([]store.Info, error) { return store.ListAll(ctx, b.s, dir) }
+	err := walk(ctx, list, path.Join(b.entry, filesDir), "", &all)
 	return all, err
 }
 
 // walk adds all files of a directory, by their names relative to it.
-func walk(ctx context.Context, s store.Store, dir, below string, all *[]store.Info) error {
-	list, err := s.List(ctx, path.Join(dir, below))
+func walk(ctx context.Context, listed func(ctx context.Context, dir string) ([]store.Info, error), dir, below string, all *[]store.Info) error {
+	list, err := listed(ctx, path.Join(dir, below))
 	if store.Vanished(err) {
 		return nil
 	}
@@ -302,7 +304,7 @@ func walk(ctx context.Context, s store.Store, dir, below string, all *[]store.In
 		e.Name = path.Join(below, e.Name)
 		if !e.IsDir() {
 			*all = append(*all, e)
-		} else if err := walk(ctx, s, dir, e.Name, all); err != nil {
+		} else if err := walk(ctx, listed, dir, e.Name, all); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func (b *backup) visibleFiles(ctx context.Context) ([]store.Info, error) {
 	v := &view{Store: b.s, b: b, scope: visible}
 	if b.Dir {
 		var all []store.Info
-		err := walk(ctx, v, b.Name, "", &all)
+		err := walk(ctx, v.List, b.Name, "", &all)
 		return all, err
 	}
 	return v.List(ctx, path.Dir(b.Name))

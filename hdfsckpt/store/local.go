@@ -30,6 +30,7 @@ type Local struct {
 var (
 	_ Store      = (*Local)(nil)
 	_ fullLister = (*Local)(nil)
+	_ lstater    = (*Local)(nil)
 )
 
 // NewLocal opens the store in a directory that exists.
@@ -86,7 +87,19 @@ func (l *Local) birth(name string, i Info) string {
 
 func (l *Local) List(ctx context.Context, dir string) ([]Info, error) {
 	all, err := l.listAll(ctx, dir)
-	return slices.DeleteFunc(all, func(i Info) bool { return IsTemporary(i.Name) }), err
+	return slices.DeleteFunc(all, func(i Info) bool { return IsTemporary(i.Name) || i.LeadsNowhere() }), err
+}
+
+// lstat is Stat of a link itself (lstater).
+func (l *Local) lstat(ctx context.Context, name string) (Info, error) {
+	if err := begin(ctx, "stat", name, CheckName); err != nil {
+		return Info{}, err
+	}
+	st, err := l.root.Lstat(name)
+	if err != nil {
+		return Info{}, l.wrap("stat", name, err)
+	}
+	return localInfo(path.Base(name), st), nil
 }
 
 func (l *Local) listAll(ctx context.Context, dir string) ([]Info, error) {
@@ -105,13 +118,18 @@ func (l *Local) listAll(ctx context.Context, dir string) ([]Info, error) {
 	infos := make([]Info, 0, len(entries))
 	for _, e := range entries {
 		st, err := e.Info()
-		if err == nil && st.Mode()&fs.ModeSymlink != 0 {
-			st, err = l.root.Stat(path.Join(dir, e.Name()))
-		}
 		if err != nil {
-			continue // gone since, or a link to nowhere
+			continue // gone since
 		}
-		infos = append(infos, localInfo(e.Name(), st))
+		link := st.Mode()&fs.ModeSymlink != 0
+		if link {
+			if to, err := l.root.Stat(path.Join(dir, e.Name())); err == nil {
+				st = to
+			}
+		}
+		i := localInfo(e.Name(), st)
+		i.Link = link
+		infos = append(infos, i)
 	}
 	sort.Slice(infos, func(i, j int) bool { return infos[i].Name < infos[j].Name })
 	return infos, nil
@@ -281,5 +299,6 @@ func localInfo(name string, st fs.FileInfo) Info {
 	if s, ok := st.Sys().(*syscall.Stat_t); ok {
 		i.Inode = s.Ino
 	}
+	i.Link = i.LeadsNowhere()
 	return i
 }

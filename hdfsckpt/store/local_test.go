@@ -57,6 +57,45 @@ func TestLocalLinks(t *testing.T) {
 	}
 }
 
+// TestLinksAreRemovedAndNotWhatTheyLeadTo: a directory goes with the links in it, also with those
+// that lead nowhere, and what the others lead to stays.
+func TestLinksAreRemovedAndNotWhatTheyLeadTo(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s := openLocal(t, dir)
+	defer s.Close()
+	for _, name := range []string{"old/deep", "shared"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.WriteFile(ctx, s, "shared/vocabulary", []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"old/shared": "../shared", "old/file": "../shared/vocabulary", "old/deep/nowhere": "../missing", "old/out": "/tmp", "whole": "shared"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if there, err := store.Exists(ctx, s, "old/deep/nowhere"); err != nil || !there {
+		t.Errorf("a link that leads nowhere has its name: %v, %v", there, err)
+	}
+	all, err := store.ListAll(ctx, s, "old")
+	if err != nil || len(all) != 4 || all[0].Link || !all[1].Link || all[1].Mode.IsDir() || !all[2].Link || !all[3].Link || !all[3].IsDir() {
+		t.Errorf("%+v, %v", all, err)
+	}
+	for _, name := range []string{"old", "whole"} {
+		if err := store.RemoveAll(ctx, s, name); err != nil {
+			t.Error(err)
+		}
+		if there, err := store.Exists(ctx, s, name); err != nil || there {
+			t.Errorf("%s is there: %v, %v", name, there, err)
+		}
+	}
+	if b, err := store.ReadFile(ctx, s, "shared/vocabulary"); err != nil || string(b) != "x" {
+		t.Errorf("what they led to: %q, %v", b, err)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	ctx, file := context.Background(), filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -64,9 +64,22 @@ func WriteRecord(ctx context.Context, s Store, name string, record any) error {
 	return err
 }
 
-// Exists reports whether something has a name in the store.
+// lstater is a store that may hold symbolic links.
+type lstater interface {
+	lstat(ctx context.Context, name string) (Info, error)
+}
+
+// Lstat is Stat that follows no symbolic link in the last element of the name.
+func Lstat(ctx context.Context, s Store, name string) (Info, error) {
+	if l, ok := s.(lstater); ok {
+		return l.lstat(ctx, name)
+	}
+	return s.Stat(ctx, name)
+}
+
+// Exists reports whether something has a name in the store: a link, too, wherever it leads.
 func Exists(ctx context.Context, s Store, name string) (bool, error) {
-	_, err := s.Stat(ctx, name)
+	_, err := Lstat(ctx, s, name)
 	if Vanished(err) {
 		return false, nil
 	}
@@ -96,12 +109,15 @@ const (
 
 // RemoveAll removes a directory with all that is in it: its temporary files too, as those of
 // a writer that was killed must not keep it, and what is put into it meanwhile, unless
-// something goes on doing that (ENOTEMPTY). It is no error if the directory does not exist.
+// something goes on doing that (ENOTEMPTY). Links are removed, and not what they lead to. It is
+// no error if the directory does not exist.
 func RemoveAll(ctx context.Context, s Store, dir string) error {
-	if _, err := s.Stat(ctx, dir); Vanished(err) {
+	if i, err := Lstat(ctx, s, dir); Vanished(err) {
 		return nil
 	} else if err != nil {
 		return err
+	} else if i.Link {
+		return s.Remove(ctx, dir)
 	}
 	return removeAll(ctx, s, dir, 0)
 }
@@ -114,7 +130,7 @@ func removeAll(ctx context.Context, s Store, dir string, depth int) error {
 		entries, err := ListAll(ctx, s, dir)
 		for _, e := range entries {
 			name := path.Join(dir, e.Name)
-			if e.IsDir() {
+			if e.IsDir() && !e.Link {
 				err = removeAll(ctx, s, name, depth+1)
 			} else {
 				err = s.Remove(ctx, name)

@@ -22,7 +22,7 @@ type Store interface {
 	// Stat returns ENOENT if there is nothing of that name.
 	Stat(ctx context.Context, name string) (Info, error)
 	// List returns a directory's entries sorted by name, without temporary
-	// files (IsTemporary). ENOENT, ENOTDIR.
+	// files (IsTemporary) and links that lead nowhere. ENOENT, ENOTDIR.
 	List(ctx context.Context, dir string) ([]Info, error)
 	// Mkdir makes one directory. ENOENT if the parent is missing, EEXIST.
 	Mkdir(ctx context.Context, name string, perm fs.FileMode) error
@@ -72,10 +72,16 @@ type Info struct {
 	// Birth identifies what new files in a directory inherit: in two directories with the
 	// same Birth they inherit the same.
 	Birth string
+	// Link: it is a symbolic link, which only a listing and Lstat tell. In a listing all else
+	// is of what the link leads to, or of the link itself if that leads to nothing in the store.
+	Link bool
 }
 
 // IsDir reports whether the entry is a directory.
 func (i Info) IsDir() bool { return i.Mode.IsDir() }
+
+// LeadsNowhere reports whether a listed entry is a symbolic link to nothing in the store.
+func (i Info) LeadsNowhere() bool { return i.Mode&fs.ModeSymlink != 0 }
 
 // Writer writes a new file. It is used by one goroutine at a time.
 type Writer interface {

@@ -14,7 +14,7 @@ type fullLister interface {
 	listAll(ctx context.Context, dir string) ([]Info, error)
 }
 
-// ListAll lists a directory with its temporary files.
+// ListAll lists a directory with its temporary files, and links that lead nowhere.
 func ListAll(ctx context.Context, s Store, dir string) ([]Info, error) {
 	l, ok := s.(fullLister)
 	if !ok {
