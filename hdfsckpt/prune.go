@@ -12,6 +12,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/manifest"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -31,19 +32,31 @@ type Kept struct {
 	Reason string
 }
 
-// PlanPrune keeps the whole checkpoints of the newest keep steps of each series, and of
-// the others those whose step is a multiple of every (0: none). A step may have several:
-// model-40.pt and optimizer-40.pt. Torn ones that are older than a whole one are removed.
-// What is in progress, cannot be checked or has no step in its name, what a pointer names, and the
-// newest sealed one stay in any case.
+// PlanPrune keeps the whole checkpoints of the newest keep steps of each series
+// (Checkpoint.Series), and of the others those whose step is a multiple of every (0: none). A step
+// may have several: what each rank has saved. Torn ones that are older than a whole one of the
+// format in their directory are removed. What is in progress, cannot be checked or has no step in its name, what a
+// pointer names, and the newest sealed one of each series stay in any case.
 func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 	var plan PrunePlan
 	seen := map[string]int{}   // steps with whole ones of the series, from the newest on
 	step := map[string]int64{} // the last of these
 	sealed := map[string]bool{}
+	whole := map[string]bool{}   // directories, by format
+	several := map[string]bool{} // series with steps in their names
+	for _, c := range list {
+		if c.NamedStep() != format.NoStep {
+			several[c.Series()] = true
+		}
+	}
 	for i := len(list) - 1; i >= 0; i-- {
 		c := list[i]
-		series := string(c.Kind) + " " + c.SeriesDir()
+		series, of := c.Series(), ""
+		dir := string(c.Kind) + " " + c.SeriesDir()
+		whole[dir] = whole[dir] || c.Whole() && c.NamedStep() != format.NoStep
+		if len(several) > 1 {
+			of = " of " + c.ShapeInSeries()
+		}
 		if c.Whole() && c.NamedStep() != format.NoStep && (seen[series] == 0 || c.Step != step[series]) {
 			seen[series]++
 			step[series] = c.Step
@@ -54,19 +67,19 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 			reason = "in progress"
 		case c.State == format.Unchecked:
 			reason = "cannot be checked"
-		case c.Whole() && c.NamedStep() == format.NoStep:
+		case c.NamedStep() == format.NoStep:
 			reason = "has no step in its name"
 		case c.Current:
 			reason = "named by " + c.Pointer().PointerFile()
 		case c.State == format.Sealed && !sealed[series]:
-			reason = "the newest sealed"
+			reason = "the newest sealed" + of
 		case c.Whole() && seen[series] <= keep:
-			reason = fmt.Sprintf("one of the newest %d", keep)
+			reason = fmt.Sprintf("one of the newest %d%s", keep, of)
 		case c.Whole() && seen[series] == 1:
-			reason = "the newest complete"
+			reason = "the newest complete" + of
 		case c.Whole() && every > 0 && c.Step >= 0 && c.Step%every == 0:
 			reason = fmt.Sprintf("a multiple of %d", every)
-		case !c.Whole() && seen[series] == 0:
+		case !c.Whole() && !whole[dir]:
 			reason = "newer than every complete one"
 		}
 		sealed[series] = sealed[series] || c.State == format.Sealed
@@ -82,9 +95,11 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 	return plan
 }
 
-// Execute removes what the plan says, the oldest first. Of each checkpoint the marker is
-// removed first, so that it never looks whole while it is being removed. A checkpoint that
-// has changed since it was listed stays (EBUSY).
+// Execute removes what the plan says, the oldest first, with what is retained that it had
+// replaced. Of each checkpoint the marker is removed first, so that it never looks whole while it
+// is being removed; of links, what they lead to stays. A checkpoint that has changed since it was
+// listed stays (EBUSY), and so does a torn one that is whole together with what is retained of it,
+// which the next start restores.
 func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 	var errs []error
 	for i, c := range p.Remove {
@@ -112,22 +127,64 @@ func removeCheckpoint(ctx context.Context, s store.Store, c format.Checkpoint) e
 			return fmt.Errorf("%s was changed meanwhile: %w", f.Name, syscall.EBUSY)
 		}
 	}
-	if c.Marker != "" {
-		if err := s.Remove(ctx, c.Marker); err != nil && !store.Vanished(err) {
+	if !c.Whole() {
+		if whole, err := retain.IsWhole(ctx, s, c.Name); err != nil {
 			return err
+		} else if whole {
+			return fmt.Errorf("it was being replaced or removed when its program was lost, and what it was is retained and restored when tasks start: prune again after that: %w", syscall.EBUSY)
 		}
+	}
+	// Otherwise the next start would take it for one that was not replaced in the end.
+	if err := retain.Forget(ctx, s, c.Name); err != nil {
+		return err
+	}
+	dirs := directories(c)
+	links, err := linked(ctx, s, dirs)
+	if err != nil {
+		return err
+	}
+	elsewhere := func(name string) bool {
+		return slices.ContainsFunc(links, func(l string) bool { return strings.HasPrefix(name, l+"/") })
+	}
+	var names []string
+	if c.Marker != "" {
+		names = append(names, c.Marker)
 	}
 	for _, f := range files {
-		if err := s.Remove(ctx, f.Name); err != nil && !store.Vanished(err) {
+		names = append(names, f.Name)
+	}
+	for _, name := range names {
+		if elsewhere(name) {
+			continue
+		}
+		if err := s.Remove(ctx, name); err != nil && !store.Vanished(err) {
 			return err
 		}
 	}
-	for _, dir := range directories(c) {
+	for _, dir := range dirs {
+		if elsewhere(dir) {
+			continue
+		}
 		if err := store.RemoveDir(ctx, s, dir); err != nil && !store.Vanished(err) {
 			return err
 		}
 	}
 	return manifest.Remove(ctx, s, c.Name)
+}
+
+// linked returns those of some directories that are symbolic links: what is in them is not removed
+// with a checkpoint.
+func linked(ctx context.Context, s store.Store, dirs []string) (links []string, err error) {
+	for _, dir := range dirs {
+		i, err := store.Lstat(ctx, s, dir)
+		if err != nil && !store.Vanished(err) {
+			return nil, err
+		}
+		if err == nil && i.Link {
+			links = append(links, dir)
+		}
+	}
+	return links, nil
 }
 
 // directories returns those that are removed with a checkpoint, the deepest first.

@@ -3,6 +3,7 @@ package hdfsckpt_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -175,6 +176,21 @@ func TestReplacementThatNeverCame(t *testing.T) {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		})
+	}
+}
+
+// TestALinkThatWasNotReplaced: a link that was to be saved over gets its name back when that fails,
+// though it leads nowhere from where it is retained.
+func TestALinkThatWasNotReplaced(t *testing.T) {
+	dir := t.TempDir()
+	s := openLocal(t, dir)
+	defer s.Close()
+	putTorch(t, s, "epoch=1-step=20.ckpt", true)
+	must(t, os.Symlink("epoch=1-step=20.ckpt", path.Join(dir, "last.ckpt")))
+	must(t, retain.Replacing(t.Context(), s, "last.ckpt"))
+	must(t, retain.NotReplaced(t.Context(), s, "last.ckpt"))
+	if to, err := os.Readlink(path.Join(dir, "last.ckpt")); err != nil || to != "epoch=1-step=20.ckpt" {
+		t.Errorf("it leads to %q, %v", to, err)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -371,6 +373,110 @@ func TestPrune(t *testing.T) {
 			t.Errorf("manifests: %v, %v", infos, err)
 		}
 	})
+}
+
+// TestPruneKeepsOfEachSeries: checkpoints whose names differ in more than their numbers are
+// different models, or the best of one and the latest, and of each the newest stay. What is torn
+// and has no step may be younger than all that have one.
+func TestPruneKeepsOfEachSeries(t *testing.T) {
+	for name, c := range map[string]struct {
+		put  map[string]func(t *testing.T, s store.Store, name string)
+		keep string
+	}{
+		"two models": {map[string]func(t *testing.T, s store.Store, name string){
+			"G-100.pt": putWhole, "G-200.pt": putWhole, "G-300.pt": putWhole, "D-10.pt": putWhole, "D-20.pt": putWhole, "D-30.pt": putWhole,
+		}, "D-20.pt: one of the newest 2 of D-#.pt; D-30.pt: one of the newest 2 of D-#.pt; G-200.pt: one of the newest 2 of G-#.pt; G-300.pt: one of the newest 2 of G-#.pt"},
+		"the best one": {map[string]func(t *testing.T, s store.Store, name string){
+			"best-epoch=1-step=100.ckpt": putWhole, "epoch=3-step=200.ckpt": putWhole, "epoch=3-step=300.ckpt": putWhole, "epoch=3-step=400.ckpt": putWhole,
+		}, "best-epoch=1-step=100.ckpt: one of the newest 2 of best-epoch=#-step=#.ckpt; epoch=3-step=300.ckpt: one of the newest 2 of epoch=#-step=#.ckpt; epoch=3-step=400.ckpt: one of the newest 2 of epoch=#-step=#.ckpt"},
+		"two savers": {map[string]func(t *testing.T, s store.Store, name string){
+			"best-10": putBundle, "model.ckpt-20": putBundle, "model.ckpt-30": putBundle, "model.ckpt-40": putBundle,
+		}, "best-10: one of the newest 2 of best-#; model.ckpt-30: one of the newest 2 of model.ckpt-#; model.ckpt-40: one of the newest 2 of model.ckpt-#"},
+		"directories of each step": {map[string]func(t *testing.T, s store.Store, name string){
+			"a/step_10/model.pt": putWhole, "a/step_20/model.pt": putWhole, "a/step_30/model.pt": putWhole,
+		}, "a/step_20/model.pt: one of the newest 2; a/step_30/model.pt: one of the newest 2"},
+		"torn, without a step": {map[string]func(t *testing.T, s store.Store, name string){
+			"last.ckpt": func(t *testing.T, s store.Store, name string) { putTorch(t, s, name, false) }, "step=10.ckpt": putWhole,
+		}, "last.ckpt: has no step in its name; step=10.ckpt: one of the newest 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openLocal(t, t.TempDir())
+			defer s.Close()
+			for name, put := range c.put {
+				put(t, s, name)
+			}
+			var kept []string
+			for _, k := range hdfsckpt.PlanPrune(list(t, s), 2, 0).Keep {
+				kept = append(kept, k.Name+": "+k.Reason)
+			}
+			slices.Sort(kept)
+			if got := strings.Join(kept, "; "); got != c.keep {
+				t.Errorf("kept are\n%s, want\n%s", got, c.keep)
+			}
+		})
+	}
+}
+
+func putWhole(t *testing.T, s store.Store, name string)  { putTorch(t, s, name, true) }
+func putBundle(t *testing.T, s store.Store, name string) { putCheckpoint(t, s, name, nil) }
+
+// TestPrunedStaysRemoved: what a checkpoint had replaced goes with it, and is not restored at the
+// next start as if its replacement had failed. What a torn one was to replace stays.
+func TestPrunedStaysRemoved(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := t.Context()
+		whole := torchFixture(t, "alone.pt")
+		for _, step := range []int{10, 20, 30} {
+			putTorch(t, s, fmt.Sprintf("step-%d.pt", step), true)
+			putTorch(t, s, fmt.Sprintf("each/step_%d/model.pt", step), true)
+			seal(t, s, fmt.Sprintf("each/step_%d/model.pt", step))
+		}
+		for _, name := range []string{"step-10.pt", "each/step_10/model.pt"} {
+			publish(t, s, name, torchFixture(t, "train-40.pt"))
+		}
+		publish(t, s, "step-20.pt", whole[:len(whole)-100])
+		must(t, s.Chtimes(ctx, "step-20.pt", old, old))
+		if n := len(listRetained(t, s)); n < 2 {
+			t.Fatalf("%d are retained", n)
+		}
+		err := hdfsckpt.PlanPrune(list(t, s), 1, 0).Execute(ctx, s)
+		if !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "step-20.pt") || strings.Contains(err.Error(), "step-10") {
+			t.Errorf("a prune says %v", err)
+		}
+		_, err = hdfsckpt.Repair(ctx, s, 0)
+		must(t, err)
+		if got, want := states(list(t, s)), "step-20.pt complete; each/step_30/model.pt sealed; step-30.pt complete"; got != want {
+			t.Errorf("after the next start there are %s, want %s", got, want)
+		}
+	})
+}
+
+// TestPruneLeavesWhatLinksLeadTo: of a checkpoint with links in it these are removed, and not the
+// files that it shares with others by them.
+func TestPruneLeavesWhatLinksLeadTo(t *testing.T) {
+	dir := t.TempDir()
+	s := openLocal(t, dir)
+	defer s.Close()
+	put(t, s, "tokenizer/vocab.txt", []byte("x"))
+	for _, name := range []string{"checkpoint-10", "checkpoint-20"} {
+		putTrainer(t, s, name)
+		must(t, os.Symlink("../tokenizer", path.Join(dir, name, "tokenizer")))
+		must(t, os.Symlink("../tokenizer/vocab.txt", path.Join(dir, name, "vocab.txt")))
+	}
+	putTrainer(t, s, "archive/checkpoint-5")
+	must(t, os.Symlink("archive/checkpoint-5", path.Join(dir, "checkpoint-5")))
+	must(t, hdfsckpt.PlanPrune(list(t, s), 1, 0).Execute(t.Context(), s))
+	if got := states(list(t, s)); got != "archive/checkpoint-5 complete; checkpoint-20 complete" {
+		t.Errorf("left are %s", got)
+	}
+	for _, name := range []string{"checkpoint-5", "checkpoint-10"} {
+		if there, err := store.Exists(t.Context(), s, name); err != nil || there {
+			t.Errorf("%s is there: %v", name, err)
+		}
+	}
+	if b, err := store.ReadFile(t.Context(), s, "tokenizer/vocab.txt"); err != nil || string(b) != "x" {
+		t.Errorf("what its links led to: %q, %v", b, err)
+	}
 }
 
 func TestPruneLeavesWhatChanged(t *testing.T) {

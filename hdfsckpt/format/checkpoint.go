@@ -150,6 +150,22 @@ func (c *Checkpoint) SeriesDir() string {
 	return dir
 }
 
+// Series is the same for checkpoints of which a later one takes the place of an earlier one: those
+// of a format whose names, or the names of the directories that each hold one of them, differ in
+// their numbers alone.
+func (c *Checkpoint) Series() string {
+	return string(c.Kind) + " " + path.Join(c.SeriesDir(), c.ShapeInSeries())
+}
+
+// ShapeInSeries is what the names in a series have in common, relative to SeriesDir.
+func (c *Checkpoint) ShapeInSeries() string {
+	base := path.Base(c.Name)
+	if dir := path.Dir(c.Name); dir != c.SeriesDir() {
+		base = path.Join(path.Base(dir), base)
+	}
+	return Shape(base)
+}
+
 // Agrees reports whether the checkpoint's files are still those that were sealed, as
 // far as that can be seen without reading them.
 func (c *Checkpoint) Agrees(m *manifest.Manifest) bool {

@@ -56,10 +56,7 @@ func (tensorFlow) Owners(file string) []format.Owner {
 		return nil
 	}
 	name := path.Join(dir, m[1])
-	return []format.Owner{{
-		Checkpoint: name, Rule: format.Rule{Format: TensorFlow}, InPlace: true,
-		Series: path.Join(format.SeriesDirOf(name), "*"+indexSuffix),
-	}}
+	return []format.Owner{{Checkpoint: name, Rule: format.Rule{Format: TensorFlow}, InPlace: true, Series: format.SeriesOf(name)}}
 }
 
 // bundle is the files that exist of one TensorFlow checkpoint.

@@ -488,6 +488,41 @@ func Names(ctx context.Context, s store.Store) (map[string]bool, error) {
 	return names, err
 }
 
+// Forget removes for good what is retained of a checkpoint of that name, if anything is: it is
+// called before the one that has the name now is removed for good.
+func Forget(ctx context.Context, s store.Store, name string) error {
+	b, err := named(ctx, s, name)
+	if err != nil || b == nil {
+		return err
+	}
+	return b.clear(ctx)
+}
+
+// IsWhole reports whether something is retained of a checkpoint of that name, and it is whole
+// together with what is visible of it.
+func IsWhole(ctx context.Context, s store.Store, name string) (bool, error) {
+	b, err := named(ctx, s, name)
+	if err != nil || b == nil {
+		return false, err
+	}
+	c, err := b.look(ctx, visible|retained)
+	return err == nil && c != nil && c.Whole(), err
+}
+
+// named opens the entry of the checkpoint that had a name in lists; nil if there is none.
+func named(ctx context.Context, s store.Store, name string) (*backup, error) {
+	for _, checkpoint := range []string{name, path.Dir(name)} { // it may be alone in its directory
+		b := &backup{lookup: &lookup{s: s}, entry: EntryDir(checkpoint)}
+		if err := b.read(ctx); err != nil {
+			return nil, err
+		}
+		if b.How != "" && b.checkpoint() == name {
+			return b, nil
+		}
+	}
+	return nil, nil
+}
+
 // Restore moves a retained checkpoint, as List lists it, back to its place. A checkpoint
 // that has its name meanwhile is replaced.
 func Restore(ctx context.Context, s store.Store, c format.Checkpoint) error {
