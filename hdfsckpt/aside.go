@@ -349,7 +349,7 @@ func readAside(ctx context.Context, s store.Store, entry string) (a Aside, ok bo
 	if err != nil {
 		return a, false, err
 	}
-	if json.Unmarshal(text, &a) != nil || len(a.parts()) == 0 || slices.ContainsFunc(append(a.parts(), AsidePart{Name: a.Name}), func(p AsidePart) bool { return store.CheckChange("look at", p.Name) != nil }) {
+	if store.ParseRecord(text, &a) != nil || len(a.parts()) == 0 || slices.ContainsFunc(append(a.parts(), AsidePart{Name: a.Name}), func(p AsidePart) bool { return store.CheckChange("look at", p.Name) != nil }) {
 		return a, false, nil
 	}
 	a.entry, a.there = entry, map[string]bool{}

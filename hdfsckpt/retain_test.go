@@ -225,6 +225,50 @@ func TestRetainedWhateverItsName(t *testing.T) {
 	})
 }
 
+// TestRetainedWhateverItsBytes: names on a local file system need not be UTF-8. What is recorded
+// of such a checkpoint has its name as it is, so that it is sealed, retained, moved aside and
+// restored as any other.
+func TestRetainedWhateverItsBytes(t *testing.T) {
+	for kind, c := range map[string]struct {
+		put    func(t *testing.T, s store.Store, name string)
+		suffix string
+	}{"tensorflow": {putBundle, ""}, "torch": {putWhole, ".pt"}, "Trainer's": {func(t *testing.T, s store.Store, name string) { putTrainer(t, s, name) }, "/checkpoint-7"}} {
+		t.Run(kind, func(t *testing.T) {
+			s := openLocal(t, t.TempDir())
+			defer s.Close()
+			first, second := "mod\xe8le-10"+c.suffix, "mod\xe8le-20"+c.suffix
+			c.put(t, s, first)
+			c.put(t, s, second)
+			seal(t, s, first, second)
+			before := tree(t, s, ".")
+			if got := states(list(t, s)); strings.Count(got, "sealed") != 2 {
+				t.Errorf("there are %q", got)
+			}
+			remove(t, s, first)
+			restoreTheRetained(t, s, first)
+			if kind == "Trainer's" { // of one directory each
+				return
+			}
+			planned := planRollback(t, s, "", 10)
+			must(t, planned.Execute(t.Context(), s, "al\xe8ne"))
+			if aside := movedAside(t, s); len(aside) != 1 || aside[0].Name != second || aside[0].Rollback.By != "al\xe8ne" {
+				t.Errorf("aside are %+v", aside)
+			}
+			rollBack(t, s, 20)
+			if after := tree(t, s, "."); after != before {
+				t.Errorf("there was\n%q\nand there is\n%q", before, after)
+			}
+			if kind == "tensorflow" {
+				put(t, s, "r\xe9sultats/checkpoint", stateFile("x"))
+				must(t, format.RememberPointerFile(t.Context(), s, "r\xe9sultats/checkpoint"))
+				if known, err := format.KnownPointerFiles(t.Context(), s, "checkpoint"); err != nil || !known["r\xe9sultats"] {
+					t.Errorf("known are %v, %v", known, err)
+				}
+			}
+		})
+	}
+}
+
 // restoreTheRetained restores the one checkpoint that is retained, which had that name.
 func restoreTheRetained(t *testing.T, s store.Store, name string) {
 	t.Helper()

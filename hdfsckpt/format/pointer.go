@@ -3,7 +3,6 @@ package format
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"path"
@@ -149,7 +148,7 @@ func KnownPointerFiles(ctx context.Context, s store.Store, base string) (map[str
 			return nil, err
 		}
 		var record saver
-		if json.Unmarshal(text, &record) == nil && path.Base(record.File) == base &&
+		if store.ParseRecord(text, &record) == nil && path.Base(record.File) == base &&
 			store.IsEntryFor(e.Name[:len(e.Name)-len(path.Ext(e.Name))], record.File) {
 			found[path.Dir(record.File)] = true
 		}

@@ -2,7 +2,6 @@ package format
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -47,7 +46,7 @@ func ReadRule(ctx context.Context, s store.Store) (Rule, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
+	if err := store.ParseRecord(text, &r); err != nil {
 		return r, fmt.Errorf("%s in %s is not readable: %w; remove it, and start the job again", ruleName, s.URI(), err)
 	}
 	return r, nil

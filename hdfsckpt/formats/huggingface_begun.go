@@ -2,7 +2,6 @@ package formats
 
 import (
 	"context"
-	"encoding/json"
 	"path"
 	"regexp"
 
@@ -107,7 +106,7 @@ func readBegun(ctx context.Context, s store.Store, dir string) (begunSave, error
 	if store.Vanished(err) {
 		return r, nil
 	}
-	if err == nil && (json.Unmarshal(text, &r) != nil || r.Dir != dir || r.Name != "" && !trainerDir.MatchString(r.Name)) {
+	if err == nil && (store.ParseRecord(text, &r) != nil || r.Dir != dir || r.Name != "" && !trainerDir.MatchString(r.Name)) {
 		return begunSave{}, nil
 	}
 	return r, err

@@ -6,7 +6,6 @@ package manifest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path"
 	"time"
@@ -89,7 +88,7 @@ func Read(ctx context.Context, s store.Store, file string) (m *Manifest, unread,
 		return nil, fmt.Errorf("%s, of %d bytes, is not read: %w", file, r.Size(), err), nil
 	}
 	m = &Manifest{}
-	if err != nil || json.Unmarshal(text, m) != nil || m.Version != version {
+	if err != nil || store.ParseRecord(text, m) != nil || m.Version != version {
 		return nil, nil, err
 	}
 	return m, nil, nil

@@ -3,8 +3,6 @@ package retain
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -122,8 +120,8 @@ func (b *backup) read(ctx context.Context) error {
 		return err
 	}
 	var r record
-	if json.Unmarshal(text, &r) != nil || r.How != removed && r.How != replaced ||
-		!store.IsEntryFor(path.Base(b.entry), r.Name) || slices.ContainsFunc(r.Files, func(f string) bool { return !fs.ValidPath(f) }) ||
+	if store.ParseRecord(text, &r) != nil || r.How != removed && r.How != replaced ||
+		!store.IsEntryFor(path.Base(b.entry), r.Name) || slices.ContainsFunc(r.Files, func(f string) bool { return store.CheckName("look at", f) != nil }) ||
 		r.Alone != "" && !slices.Contains(r.Files, r.Alone) {
 		return nil
 	}

@@ -2,10 +2,14 @@ package store_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"reflect"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"holdfast/hdfsckpt/store"
 )
@@ -107,5 +111,54 @@ func TestAppendFile(t *testing.T) {
 	}
 	if text, err := store.ReadFile(t.Context(), s, "a/b/log"); err != nil || string(text) != "one two" {
 		t.Errorf("the file is %q (%v)", text, err)
+	}
+}
+
+// TestRecordsHaveAnyBytes: strings in records come back as they were, whatever their bytes, and
+// those of former versions, and what is written is not changed by it.
+func TestRecordsHaveAnyBytes(t *testing.T) {
+	type part struct {
+		Name string
+		At   time.Time
+	}
+	type record struct {
+		Name  string
+		Parts []part
+		To    *part
+		None  *part
+		Names []string
+		Raw   json.RawMessage
+		Step  int64
+	}
+	ctx, s := t.Context(), openLocal(t, t.TempDir())
+	defer s.Close()
+	at := time.Unix(1e9, 5).UTC()
+	for _, names := range [][2]string{{"modèle-10", "a/b"}, {"mod\xe8le-10/\xff%~", "a/b"}, {"a/b", "\xe8"}, {"%~mod%E8le", "%~%zz"}, {"%~", "\x00\xed\xa0\x80"}} {
+		make := func() record {
+			return record{names[0], []part{{"x", at}, {names[1], at}}, &part{names[0], at}, nil, []string{"x", names[0], names[1]}, json.RawMessage(`{"a":"%~41"}`), 7}
+		}
+		in := make()
+		if err := store.WriteRecord(ctx, s, "d/record.json", in); err != nil {
+			t.Fatal(err)
+		}
+		text, err := store.ReadFile(ctx, s, "d/record.json")
+		if err != nil || !utf8.Valid(text) {
+			t.Errorf("%q, %v", text, err)
+		}
+		if utf8.ValidString(names[0]) && !strings.HasPrefix(names[0], "%~") && !strings.Contains(string(text), `"Name": "`+names[0]+`"`) {
+			t.Errorf("a name that is UTF-8 is changed in %s", text)
+		}
+		var out record
+		if err := store.ParseRecord(text, &out); err != nil {
+			t.Error(err)
+		}
+		out.Raw = in.Raw // indented
+		if !reflect.DeepEqual(out, make()) || !reflect.DeepEqual(in, make()) {
+			t.Errorf("written was %+v\nread is %+v\nand there is %+v", make(), out, in)
+		}
+	}
+	var out record
+	if err := store.ParseRecord([]byte(`{"Name": "%~%zz", "Names": ["%", "%E8"]}`), &out); err != nil || out.Name != "%~%zz" || out.Names[1] != "%E8" {
+		t.Errorf("a record of another version is %+v, %v", out, err)
 	}
 }

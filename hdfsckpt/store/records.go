@@ -1,15 +1,16 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"path"
+	"reflect"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -48,12 +49,36 @@ func EntryOf(entry string) (name string, ok bool) {
 // IsEntryFor reports whether an entry stands for name, and name is one that a program
 // can use: what others have put below OwnDir must not lead out of the store.
 func IsEntryFor(entry, name string) bool {
-	return fs.ValidPath(name) && utf8.ValidString(entry) && CheckName("look at", name) == nil &&
+	return utf8.ValidString(entry) && CheckName("look at", name) == nil &&
 		name != OwnDir && !strings.HasPrefix(name, OwnDir+"/") && EntryName(name) == entry
 }
 
-// WriteRecord writes a record as JSON, in one step, and makes its directory.
+// A string in a record that is not UTF-8, as a name on a local file system may be, is written as
+// bytesMark and the string escaped as in a URL; so is one that begins with bytesMark.
+const bytesMark = "%~"
+
+func toRecord(s string) string {
+	if utf8.ValidString(s) && !strings.HasPrefix(s, bytesMark) {
+		return s
+	}
+	return bytesMark + url.PathEscape(s)
+}
+
+func fromRecord(s string) string {
+	if escaped, ok := strings.CutPrefix(s, bytesMark); ok {
+		if name, err := url.PathUnescape(escaped); err == nil {
+			return name
+		}
+	}
+	return s
+}
+
+// WriteRecord writes a record as JSON, in one step, and makes its directory. Strings in it may have
+// any bytes (ParseRecord): those of exported fields, and of structs, slices and pointers in them.
 func WriteRecord(ctx context.Context, s Store, name string, record any) error {
+	if v, changed := replaceStrings(reflect.ValueOf(record), toRecord); changed {
+		record = v.Interface()
+	}
 	text, err := json.MarshalIndent(record, "", "  ")
 	if err == nil {
 		err = MkdirAll(ctx, s, path.Dir(name), 0o755)
@@ -62,6 +87,69 @@ func WriteRecord(ctx context.Context, s Store, name string, record any) error {
 		err = WriteFile(ctx, s, name, append(text, '\n'), 0o644)
 	}
 	return err
+}
+
+// ParseRecord parses what WriteRecord has written into a struct that into points to.
+func ParseRecord(text []byte, into any) error {
+	if err := json.Unmarshal(text, into); err != nil {
+		return err
+	}
+	if !bytes.Contains(text, []byte(`"`+bytesMark)) { // the usual case
+		return nil
+	}
+	if v, changed := replaceStrings(reflect.ValueOf(into).Elem(), fromRecord); changed {
+		reflect.ValueOf(into).Elem().Set(v)
+	}
+	return nil
+}
+
+// replaceStrings returns a value with the strings that replace returns in place of its own, and
+// whether any is another one. The value itself is not changed, nor is what it points to.
+func replaceStrings(v reflect.Value, replace func(string) string) (_ reflect.Value, changed bool) {
+	to := v
+	set := func(at func(of reflect.Value) reflect.Value, former func() reflect.Value) {
+		item, other := replaceStrings(at(v), replace)
+		if !other {
+			return
+		}
+		if !changed {
+			to, changed = former(), true
+		}
+		at(to).Set(item)
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if s := replace(v.String()); s != v.String() {
+			to, changed = reflect.New(v.Type()).Elem(), true
+			to.SetString(s)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			set(reflect.Value.Elem, func() reflect.Value { return reflect.New(v.Type().Elem()) })
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				set(func(of reflect.Value) reflect.Value { return of.Field(i) }, func() reflect.Value {
+					c := reflect.New(v.Type()).Elem()
+					c.Set(v)
+					return c
+				})
+			}
+		}
+	case reflect.Slice:
+		if k := v.Type().Elem().Kind(); k < reflect.Array { // bytes, numbers
+			break
+		}
+		for i := range v.Len() {
+			set(func(of reflect.Value) reflect.Value { return of.Index(i) }, func() reflect.Value {
+				c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+				reflect.Copy(c, v)
+				return c
+			})
+		}
+	}
+	return to, changed
 }
 
 // lstater is a store that may hold symbolic links.
