@@ -107,7 +107,8 @@ func (r Report) Lines() []string {
 // missing, not readable, or names a checkpoint that is not whole, is pointed at the
 // newest one that is, in one step; if none is, it is moved aside, for the program then
 // begins at the beginning instead of failing. One that is older than the last file of a whole
-// checkpoint of a later step is pointed at that: a pointer is written last, and the program was
+// checkpoint of a later step is pointed at that, if it is of the same series and no other pointer
+// names it: a pointer is written last, and the program was
 // killed before it came to it. One that was written later and names an earlier step, as after a
 // rollback or by hand, is left alone, and so is one beside which an earlier step was put.
 //

@@ -1,6 +1,7 @@
 package hdfsckpt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -180,10 +181,16 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 		}
 		known = true
 	}
-	best := format.NewestComplete(list)
+	if !known || before.Foreign {
+		return nil, false, nil
+	}
+	best, err := p.newest(ctx, dir, before, list)
+	if err != nil {
+		return nil, false, err
+	}
 	done := &Pointed{File: path.Join(dir, p.PointerFile())}
 	switch {
-	case !known || before.Foreign || before.Missing && best == nil:
+	case before.Missing && best == nil:
 		return nil, false, nil
 	case before.Missing:
 		done.Why = "it was missing"
@@ -196,9 +203,8 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 			return nil, false, err
 		}
 		if ok {
-			best = savedSince(list, before)
-			if best == nil || path.Base(best.Name) == path.Base(before.Target) {
-				return nil, false, nil
+			if best, err = p.savedSince(ctx, dir, before, list); err != nil || best == nil {
+				return nil, false, err
 			}
 			why = fmt.Sprintf("it named %s, and %s was saved after that, and never named", path.Base(before.Target), path.Base(best.Name))
 		}
@@ -215,21 +221,54 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 	return done, false, p.WritePointer(ctx, p.s, dir, before, list, best)
 }
 
+// newest returns the newest whole checkpoint that a pointer may name; nil if there is none. A
+// directory may have several pointers, for what is saved for other ends, as the best. One whose
+// name differs in more than its numbers from what the pointer names, or, where it names nothing,
+// that is called as what another one names, is taken only if there is no other.
+func (p *pointing) newest(ctx context.Context, dir string, at format.Pointed, list []format.Checkpoint) (*format.Checkpoint, error) {
+	shape, other := format.Shape(path.Base(at.Target)), map[string]bool{}
+	if at.Target == "" {
+		named, err := p.NamedBeside(ctx, p.s, dir)
+		if err != nil {
+			return nil, err
+		}
+		for name := range named {
+			other[format.Shape(name)] = true
+		}
+	}
+	own := slices.DeleteFunc(slices.Clone(list), func(c format.Checkpoint) bool {
+		s := format.Shape(path.Base(c.Name))
+		return at.Target != "" && s != shape || other[s]
+	})
+	return cmp.Or(format.NewestComplete(own), format.NewestComplete(list)), nil
+}
+
 // savedSince returns the youngest whole checkpoint that a program has saved after it wrote the
 // pointer, and before it was killed; nil if there is none. A program goes on from the one that
-// the pointer names, so its step is higher, and its last file younger than the pointer. A pointer
-// that was written later, by whomever, names what is wanted; an earlier step that is younger was
-// put there by somebody.
-func savedSince(list []format.Checkpoint, at format.Pointed) *format.Checkpoint {
+// the pointer names, so its step is higher, its last file younger than the pointer, and its name
+// another one in its numbers alone. What another pointer names was named. A pointer that was
+// written later, by whomever, names what is wanted; an earlier step that is younger was put there
+// by somebody.
+func (p *pointing) savedSince(ctx context.Context, dir string, at format.Pointed, list []format.Checkpoint) (*format.Checkpoint, error) {
+	target := path.Base(at.Target)
+	step := format.StepAfterDash(target)
+	since := slices.DeleteFunc(slices.Clone(list), func(c format.Checkpoint) bool {
+		return !c.Whole() || step == format.NoStep || c.Step <= step || !c.Time.After(at.Written) || format.Shape(path.Base(c.Name)) != format.Shape(target)
+	})
+	if len(since) == 0 { // the usual case
+		return nil, nil
+	}
+	named, err := p.NamedBeside(ctx, p.s, dir)
+	if err != nil {
+		return nil, err
+	}
 	var best *format.Checkpoint
-	step := format.StepAfterDash(path.Base(at.Target))
-	for i := range list {
-		c := &list[i]
-		if c.Whole() && step != format.NoStep && c.Step > step && c.Time.After(at.Written) && (best == nil || c.Time.After(best.Time)) {
+	for i := range since {
+		if c := &since[i]; !named[path.Base(c.Name)] && (best == nil || c.Time.After(best.Time)) {
 			best = c
 		}
 	}
-	return best
+	return best, nil
 }
 
 // atRetained restores the newest checkpoint that is retained; if there is none, the

@@ -195,6 +195,62 @@ func TestRepairAfterAnUnsaidSave(t *testing.T) {
 	})
 }
 
+// TestAnotherSaversCheckpoint: a program may have two savers in a directory, each with a file of its
+// own that names what it has saved. Tasks go on from the file "checkpoint", which is never pointed
+// at what the other has saved, whether that was named or not, as long as there is another.
+func TestAnotherSaversCheckpoint(t *testing.T) {
+	for name, c := range map[string]struct {
+		build func(t *testing.T, s store.Store)
+		names string // what it names then, if it was changed
+	}{
+		"saved later":                {func(t *testing.T, s store.Store) { put(t, s, "best_checkpoint", stateFile("best-450")) }, ""},
+		"saved later, and not named": {func(t *testing.T, s store.Store) {}, ""},
+		"called alike, and named": {func(t *testing.T, s store.Store) {
+			putCheckpoint(t, s, "model.ckpt-440", nil)
+			must(t, s.Chtimes(t.Context(), "model.ckpt-440.index", old.Add(time.Minute), old.Add(time.Minute)))
+			put(t, s, "best_checkpoint", stateFile("best-450", "/x/model.ckpt-440", "best-450"))
+		}, ""},
+		"called alike, and named by a file of something else": {func(t *testing.T, s store.Store) {
+			putCheckpoint(t, s, "model.ckpt-440", nil)
+			must(t, s.Chtimes(t.Context(), "model.ckpt-440.index", old.Add(time.Minute), old.Add(time.Minute)))
+			put(t, s, "notes", []byte("model_checkpoint_path: \"model.ckpt-440\"\nit was good\n"))
+		}, "model.ckpt-440"},
+		"the named one is torn": {func(t *testing.T, s store.Store) {
+			must(t, s.Remove(t.Context(), "model.ckpt-400.index"))
+		}, "model.ckpt-300"},
+		"none is named": {func(t *testing.T, s store.Store) {
+			put(t, s, "best_checkpoint", stateFile("best-450"))
+			must(t, format.RememberPointerFile(t.Context(), s, "checkpoint"))
+			must(t, s.Remove(t.Context(), "checkpoint"))
+		}, "model.ckpt-400"},
+		"none of its own is whole": {func(t *testing.T, s store.Store) {
+			must(t, s.Remove(t.Context(), "model.ckpt-300.index"))
+			must(t, s.Remove(t.Context(), "model.ckpt-400.index"))
+		}, "best-450"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s store.Store) {
+				putCheckpoint(t, s, "model.ckpt-300", nil)
+				putCheckpoint(t, s, "model.ckpt-400", nil)
+				put(t, s, "checkpoint", stateFile("model.ckpt-400", "model.ckpt-300", "model.ckpt-400"))
+				must(t, s.Chtimes(t.Context(), "checkpoint", old.Add(time.Second), old.Add(time.Second)))
+				putCheckpoint(t, s, "best-450", nil)
+				must(t, s.Chtimes(t.Context(), "best-450.index", old.Add(time.Minute), old.Add(time.Minute)))
+				c.build(t, s)
+				report, err := hdfsckpt.Repair(t.Context(), s, 0)
+				must(t, err)
+				got := ""
+				for _, p := range report.Pointed {
+					got += p.To
+				}
+				if got != c.names {
+					t.Errorf("it is pointed at %q, want %q: %s", got, c.names, report)
+				}
+			})
+		})
+	}
+}
+
 // TestAChoiceByHandStays: who writes an earlier step into `checkpoint` after the last save goes on
 // from that; and one that is put beside it, whatever its time, is no save of the program's.
 func TestAChoiceByHandStays(t *testing.T) {

@@ -21,6 +21,9 @@ type Pointer interface {
 	PointerFile() string
 	// ReadPointer reads the pointer of a directory. It is no error if there is none.
 	ReadPointer(ctx context.Context, s store.Store, dir string) (Pointed, error)
+	// NamedBeside returns the base names of the checkpoints that other files of a directory name
+	// as its pointer does: pointers of programs, or of parts of one, that call theirs otherwise.
+	NamedBeside(ctx context.Context, s store.Store, dir string) (map[string]bool, error)
 	// WritePointer points a directory's pointer at a checkpoint, in one step. What it
 	// said before keeps its form, and names those of list that are whole.
 	WritePointer(ctx context.Context, s store.Store, dir string, before Pointed, list []Checkpoint, to *Checkpoint) error

@@ -243,6 +243,11 @@ func (deepSpeed) ReadPointer(ctx context.Context, s store.Store, dir string) (fo
 	return p, nil
 }
 
+// NamedBeside returns none: DeepSpeed's pointer has no other name.
+func (deepSpeed) NamedBeside(context.Context, store.Store, string) (map[string]bool, error) {
+	return nil, nil
+}
+
 // WritePointer names a directory as DeepSpeed does, without an end of line.
 func (f deepSpeed) WritePointer(ctx context.Context, s store.Store, dir string, before format.Pointed, _ []format.Checkpoint, to *format.Checkpoint) error {
 	return store.WriteFile(ctx, s, path.Join(dir, latest), f.CopiedPointer(before, to), 0o644)

@@ -293,6 +293,31 @@ func stateOf(p format.Pointed) tfbundle.CheckpointState {
 	return state
 }
 
+// NamedBeside reads what may be the files of savers that have names of their own for theirs
+// (latest_filename of tf.compat.v1.train.Saver.save).
+func (tensorFlow) NamedBeside(ctx context.Context, s store.Store, dir string) (map[string]bool, error) {
+	entries, err := s.List(ctx, dir)
+	if err != nil && !store.Vanished(err) {
+		return nil, err
+	}
+	named := map[string]bool{}
+	for _, e := range entries {
+		if e.Name == tfbundle.StateFile || e.IsDir() || tfFile.MatchString(e.Name) {
+			continue
+		}
+		p, err := format.ReadPointerFile(ctx, s, path.Join(dir, e.Name))
+		if err != nil {
+			return nil, err
+		}
+		if state := stateOf(p); state.Current != "" {
+			for _, name := range append(state.All, state.Current) {
+				named[path.Base(name)] = true
+			}
+		}
+	}
+	return named, nil
+}
+
 // WritePointer leaves absolute paths absolute.
 func (tensorFlow) WritePointer(ctx context.Context, s store.Store, dir string, before format.Pointed, list []format.Checkpoint, to *format.Checkpoint) error {
 	whole := map[string]bool{}
