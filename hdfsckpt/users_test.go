@@ -64,6 +64,9 @@ func TestUsersFileCheckpoint(t *testing.T) {
 			put(t, s, "export/1700000000/saved_model.pb", []byte("x"))
 			putCheckpoint(t, s, "export/1700000000/variables/variables", nil)
 		},
+		"weights that no saver has named": func(t *testing.T, s store.Store) {
+			putCheckpoint(t, s, "run/weights-10", nil)
+		},
 		"entries of what is retained that lead elsewhere": func(t *testing.T, s store.Store) {
 			for _, crafted := range []string{"..%2F..%2Fetc", "%2Fetc", "a%2F%2Fb", ".", "%00", "%", ".holdfast%2Fretained", strings.Repeat("%C3%A4", 40), "a%2F..%2Fb"} {
 				if crafted != "." {
@@ -422,6 +425,42 @@ func TestAsideGoesAfterItsTime(t *testing.T) {
 			t.Errorf("there are %v, %v", entries, err)
 		}
 	})
+}
+
+// unremovable lets nobody remove one file.
+type unremovable struct {
+	*store.Local
+	name string
+}
+
+func (s *unremovable) Remove(ctx context.Context, name string) error {
+	if name == s.name {
+		return &fs.PathError{Op: "remove", Path: name, Err: syscall.EIO}
+	}
+	return s.Local.Remove(ctx, name)
+}
+
+// TestAsideGoesThoughARemovalFailed: the start after one that could not remove all that was moved
+// aside long ago removes the rest.
+func TestAsideGoesThoughARemovalFailed(t *testing.T) {
+	local, err := store.NewLocal(t.TempDir())
+	must(t, err)
+	defer local.Close()
+	putDistributed(t, local, "step_20", nil)
+	putDistributed(t, local, "step_30", without(".metadata"))
+	_, err = hdfsckpt.Repair(t.Context(), local, 0)
+	must(t, err)
+	a := movedAside(t, local)[0]
+	a.Moved = a.Moved.Add(-31 * 24 * time.Hour)
+	must(t, store.WriteRecord(t.Context(), local, path.Join(strings.TrimSuffix(a.Where, "/files/step_30"), "aside.json"), a))
+	if _, err := hdfsckpt.Repair(t.Context(), &unremovable{local, a.Where + "/__1_0.distcp"}, 0); err == nil {
+		t.Errorf("what cannot be removed is not told")
+	}
+	_, err = hdfsckpt.Repair(t.Context(), local, 0)
+	must(t, err)
+	if entries, err := local.List(t.Context(), ".holdfast/aside"); err != nil || len(entries) > 0 {
+		t.Errorf("there are %v, %v", entries, err)
+	}
 }
 
 // TestLinksAsideGoAfterTheirTime: what was moved aside goes with the links in it, whose targets
