@@ -33,10 +33,11 @@ type Kept struct {
 }
 
 // PlanPrune keeps the whole checkpoints of the newest keep steps of each series
-// (Checkpoint.Series), and of the others those whose step is a multiple of every (0: none). A step
-// may have several: what each rank has saved. Torn ones that are older than a whole one of the
-// format in their directory are removed. What is in progress, cannot be checked or has no step in its name, what a
-// pointer names, and the newest sealed one of each series stay in any case.
+// (Checkpoint.Series) of a format, and of the others those whose step is a multiple of every (0:
+// none). A step may have several: what each rank has saved. Torn ones that are older than a whole
+// one of the format in their directory are removed. What is in progress, cannot be checked or has
+// no step in its name, what a pointer names, and the newest sealed one of each series stay in any
+// case.
 func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 	var plan PrunePlan
 	seen := map[string]int{}   // steps with whole ones of the series, from the newest on
@@ -46,16 +47,15 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 	several := map[string]bool{} // series with steps in their names
 	for _, c := range list {
 		if c.NamedStep() != format.NoStep {
-			several[c.Series()] = true
+			several[seriesOf(c)] = true
 		}
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		c := list[i]
-		series, of := c.Series(), ""
-		dir := string(c.Kind) + " " + c.SeriesDir()
+		series, dir, of := seriesOf(c), string(c.Kind)+" "+c.SeriesDir(), ""
 		whole[dir] = whole[dir] || c.Whole() && c.NamedStep() != format.NoStep
 		if len(several) > 1 {
-			of = " of " + c.ShapeInSeries()
+			of = " of " + c.Series()
 		}
 		if c.Whole() && c.NamedStep() != format.NoStep && (seen[series] == 0 || c.Step != step[series]) {
 			seen[series]++
@@ -94,6 +94,8 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 	slices.Reverse(plan.Keep)
 	return plan
 }
+
+func seriesOf(c format.Checkpoint) string { return string(c.Kind) + " " + c.Series() }
 
 // Execute removes what the plan says, the oldest first, with what is retained that it had
 // replaced. Of each checkpoint the marker is removed first, so that it never looks whole while it

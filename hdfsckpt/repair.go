@@ -108,9 +108,9 @@ func (r Report) Lines() []string {
 // newest one that is, in one step; if none is, it is moved aside, for the program then
 // begins at the beginning instead of failing. One that is older than the last file of a whole
 // checkpoint of a later step is pointed at that, if it is of the same series and no other pointer
-// names it: a pointer is written last, and the program was
-// killed before it came to it. One that was written later and names an earlier step, as after a
-// rollback or by hand, is left alone, and so is one beside which an earlier step was put.
+// names it: a pointer is written last, and the program was killed before it came to it. One that
+// was written later and names an earlier step, as after a rollback or by hand, is left alone, and
+// so is one beside which an earlier step was put.
 //
 // Torn checkpoints of formats without a pointer, from which programs choose by
 // themselves, and parts of broken saves, are moved aside if they were last written to

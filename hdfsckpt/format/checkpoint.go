@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"path"
 	"strings"
 	"time"
@@ -150,21 +151,8 @@ func (c *Checkpoint) SeriesDir() string {
 	return dir
 }
 
-// Series is the same for checkpoints of which a later one takes the place of an earlier one: those
-// of a format whose names, or the names of the directories that each hold one of them, differ in
-// their numbers alone.
-func (c *Checkpoint) Series() string {
-	return string(c.Kind) + " " + path.Join(c.SeriesDir(), c.ShapeInSeries())
-}
-
-// ShapeInSeries is what the names in a series have in common, relative to SeriesDir.
-func (c *Checkpoint) ShapeInSeries() string {
-	base := path.Base(c.Name)
-	if dir := path.Dir(c.Name); dir != c.SeriesDir() {
-		base = path.Join(path.Base(dir), base)
-	}
-	return Shape(base)
-}
+// Series is that of its name (SeriesOf), or its name if no number tells it from others.
+func (c *Checkpoint) Series() string { return cmp.Or(SeriesOf(c.Name), c.Name) }
 
 // Agrees reports whether the checkpoint's files are still those that were sealed, as
 // far as that can be seen without reading them.

@@ -1088,8 +1088,8 @@ var storageRules = []rule{
 	{
 		promise: "a prune keeps the newest of each model, and the best one",
 		file:    "hdfsckpt/format/checkpoint.go",
-		old:     `path.Join(c.SeriesDir(), c.ShapeInSeries())`,
-		new:     `c.SeriesDir()`,
+		old:     `return cmp.Or(SeriesOf(c.Name), c.Name) }`,
+		new:     `return cmp.Or(SeriesDirOf(c.Name), c.Name) }`,
 		pkg:     "hdfsckpt", test: "TestPruneKeepsOfEachSeries/the_best_one",
 	},
 	{
