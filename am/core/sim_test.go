@@ -60,6 +60,7 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //     task is busy, for a while;
 //   - of a job that tells of no steps nothing is restarted for that, and the event log says so
 //     after a while;
+//   - what users see of the job's state is updated when that changes;
 //   - who is named as a straggler is one, and is not moved more often than is allowed;
 //   - what a person asks to be restarted ends, which is no failure of it;
 //   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
@@ -122,7 +123,7 @@ type sim struct {
 	alike        int                  // processes that failed in the same way before a step
 	stepped      bool                 // an application master has been told of a step
 	stuckAt      time.Time            // when none could be made, last
-	mute         bool                 // steps are made, and none is told of
+	mute         bool                 // steps are made, and none is told of, or not before the event log says so
 	whole        time.Time            // since when all tasks run, as one application master knows; zero: they do not
 	quiet        bool                 // the event log of that one says that no step was told
 	groups       map[int][]int32      // generation -> who is not in it
@@ -265,7 +266,11 @@ func (s *sim) step(e core.Event) {
 			s.told[a.Task] = true
 		}
 	}
+	state, why := s.job.State()
 	actions := s.job.Step(s.now, e)
+	if is, says := s.job.State(); (is != state || says != why) && !s.job.NeedsJournal() {
+		s.fail("the job is %s (%s) now, and users are shown that it is %s (%s)", is, says, state, why)
+	}
 	steps, _ := e.(core.StepsReported)
 	s.stepped = s.stepped || len(steps.Steps) > 0
 	switch {

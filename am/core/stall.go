@@ -28,12 +28,17 @@ func (j *Job) stepped(e StepsReported) {
 			t.progress, news = progress{s.Step, j.now}, true
 		}
 	}
+	const again = "steps are made again"
+	if news && p.Quiet { // of which the job's state tells, also while a task is missing
+		p.Quiet = false
+		j.record(nil, KindNote, again)
+	}
 	switch {
 	case !p.Due():
 	case news:
 		if p.Warned {
 			p.Warned = false
-			j.record(nil, KindResumed, "steps are made again")
+			j.record(nil, KindResumed, again)
 		}
 		p.Step(j.now)
 	case e.Saving:

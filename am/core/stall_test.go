@@ -164,6 +164,35 @@ func TestAJobWithoutSteps(t *testing.T) {
 	}
 }
 
+// TestStepsAfterNoneWasTold: what is said of a job that tells of no steps is taken back with the
+// first that it tells of, whether or not all of its tasks run then.
+func TestStepsAfterNoneWasTold(t *testing.T) {
+	for name, begin := range map[string]func(p *player){
+		"all tasks run": func(*player) {},
+		"one is lost": func(p *player) {
+			p.mute["Allocated"] = true
+			p.step(core.ContainerEnded{Container: p.named("worker-1").Container, Cause: core.CauseKilled})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := trains(t, psAndWorkers(1, 2), 3)
+			p.wait(time.Hour)
+			begin(p)
+			if _, why := p.job.State(); !strings.Contains(why, "no task has told of a step") {
+				t.Fatalf("it runs as %q", why)
+			}
+			p.steps(1, time.Second, "worker-0")
+			if _, why := p.job.State(); why != "" || !p.job.NeedsJournal() {
+				t.Errorf("it makes steps, and runs as %q; what users see is updated: %v", why, p.job.NeedsJournal())
+			}
+			p.steps(20, time.Second, "worker-0")
+			if n := strings.Count(p.log.String(), "steps are made again"); n != 1 {
+				t.Errorf("that steps are made again is told %d times\n%s", n, p.log.String())
+			}
+		})
+	}
+}
+
 // TestBusyTasks: a job whose task works without making steps, as by an export or an
 // evaluation, gets three times the limit, and no more.
 func TestBusyTasks(t *testing.T) {

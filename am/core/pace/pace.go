@@ -118,7 +118,7 @@ func (p *Pace) Restart(begun time.Time) { p.begun, p.last, p.Waits = begun, time
 
 // Step takes in that a step was made.
 func (p *Pace) Step(now time.Time) {
-	p.Tried, p.Waits, p.Quiet = 0, false, false
+	p.Tried, p.Waits = 0, false
 	if p.last.IsZero() {
 		p.firsts = max(p.firsts, now.Sub(p.begun))
 	} else {
