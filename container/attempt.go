@@ -47,7 +47,7 @@ type attempt struct {
 const tailLines = 30
 
 // leftoverLimit bounds the killing of processes that an attempt left behind.
-const leftoverLimit = 10 * time.Second
+const leftoverLimit = proto.KillLimit
 
 // suspect is the age up to which the failure of an attempt that was forked from a warm
 // interpreter is attributed to the interpreter.

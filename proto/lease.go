@@ -40,6 +40,10 @@ func LeaseExpiry(lease time.Duration) time.Duration { return lease + lease/10 + 
 // the connection, so that the agent has half its lease left to make another.
 func StreamTimeout(lease time.Duration) time.Duration { return lease / 2 }
 
+// KillLimit is how long an agent goes on killing what does not end of an attempt, and again what
+// that has left behind once its own processes have ended.
+const KillLimit = 10 * time.Second
+
 const (
 	minHeartbeatInterval = time.Second
 	// heartbeatSpacing bounds the rate of heartbeats that one AM receives: it is the mean

@@ -86,6 +86,7 @@ func (j *Job) considerWork(next *earliest) {
 	}
 	for _, t := range j.busy {
 		next.consider(j.confirmedDeadline(t))
+		next.consider(t.run.stop.until)
 		for _, until := range t.expiring {
 			next.consider(j.confirmedExpiry(until))
 		}
@@ -108,7 +109,7 @@ func (j *Job) idle(t *task) bool {
 	if j.phase != assembling && !t.state.ongoing() && !t.state.done() && t.state != surplus {
 		return false
 	}
-	return t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil && !t.loc.slow &&
+	return t.state != stopping && t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil && !t.loc.slow &&
 		len(t.expiring) == 0 && len(j.closing) == 0 && !t.notBefore.After(j.now)
 }
 
@@ -162,6 +163,9 @@ func (j *Job) expire() {
 		}
 		if j.past(j.confirmedDeadline(t)) {
 			j.giveUpAgent(t)
+		}
+		if j.past(t.run.stop.until) {
+			j.giveUpStopped(t)
 		}
 		if j.ending() { // that was one loss too many
 			return

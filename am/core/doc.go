@@ -38,7 +38,8 @@
 //	restarting  the same, after its attempt ended in this container
 //	running     has an attempt; the process is known once pid is set
 //	lingering   has an attempt that has done its work, and whose process others may need
-//	stopping    has an attempt that was told to end; stop says what follows
+//	stopping    has an attempt that was told to end; stop says what follows, and by when its
+//	            container is given up
 //	finishing   has an attempt that may go on for a while although the job ends
 //	succeeded   ended with exit code 0; may still hold its container
 //	failed      was given up, or the job ended because of it

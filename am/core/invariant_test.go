@@ -84,6 +84,8 @@ func (j *Job) misplaced(t *task) string {
 		return "a process, and is not back"
 	case (t.run.stop != stop{}) != (s == stopping):
 		return "a stop, or none"
+	case s == stopping && t.run.stop.until.IsZero() != (t.unreachable() || j.phase == reconciling):
+		return "a time by which it must have ended, or none"
 	case t.run.stop.cause != CauseUnknown && !t.leavesNow():
 		return "a cause to leave"
 	case t.run.finishBy.IsZero() == (s == finishing):

@@ -92,13 +92,39 @@ func (j *Job) restartSucceeded(t *task) {
 
 // halt has a task's attempt end within grace; 0: within what all get.
 func (j *Job) halt(t *task, why StopReason, c Cause, grace time.Duration) {
+	s := stop{reason: why, cause: c, left: j.stopLimit()}
 	if grace == 0 {
-		j.becomeStopping(t, stop{reason: why, cause: c})
+		j.becomeStopping(t, s)
 		j.emit(Stop{Container: t.loc.container, Stack: why.stacks()})
 		return
 	}
-	j.becomeStopping(t, stop{reason: why, cause: c, by: j.now.Add(grace)})
+	s.by = j.now.Add(grace)
+	j.becomeStopping(t, s)
 	j.emit(Vacate{t.loc.container, grace})
+}
+
+// stopLimit is within which time an attempt ends that is stopped, unless it hangs in the kernel.
+func (j *Job) stopLimit() time.Duration { return j.limits.Stop + j.limits.Kill }
+
+// giveUpStopped gives up a task's container, in which an attempt does not end that was stopped,
+// and killed. What is there can save nothing any longer once the agent, which is told to end,
+// has lost its lease.
+func (j *Job) giveUpStopped(t *task) {
+	c, s := t.loc.container, t.run.stop
+	t.loss.exit = TaskExited{}
+	t.loss.why = fmt.Sprintf("attempt %d was stopped on %s, and has not ended within %s of SIGKILL: a process that waits in the kernel, as for a disk or a driver that does not answer, cannot be ended",
+		t.run.number, t.loc.node, j.limits.Kill)
+	if s.reason == StopStalled && j.stalledForGood(t) {
+		return
+	}
+	j.noteTrouble(t.loc.node, t.name+": "+t.loss.why, true)
+	j.awaitExpiry(t, c, j.now.Add(j.limits.LeaseExpiry))
+	j.emit(ReleaseAgent{c, "the task's process does not end"}, Release{c})
+	j.loseContainer(t, CauseAgentLost, t.loss.why)
+	if s.reason == StopStalled && !j.ending() {
+		t.loss.suspectsServices = true
+		j.charge(t)
+	}
 }
 
 // lostLately reports whether a task was lost by no fault of its own a short while ago

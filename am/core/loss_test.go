@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,4 +133,98 @@ func TestRanksThatSaveTogether(t *testing.T) {
 	if strings.Contains(p.log.String(), "Vacate") {
 		t.Errorf("they get longer than all do\n%s", p.log.String())
 	}
+}
+
+// TestWhatDoesNotEnd: an attempt that ends neither when it is stopped nor when it is killed, as
+// one that hangs in the kernel, holds nobody up for ever. Its container is given up, its node is
+// avoided, and nothing is started in its place before what is left of it can save nothing.
+func TestWhatDoesNotEnd(t *testing.T) {
+	const said = "has not ended within 30s of SIGKILL"
+	for name, c := range map[string]struct {
+		roles []*proto.RoleSpec
+		stop  func(p *player) // worker-1
+		state proto.JobState
+	}{
+		"all start again together": {ranks(2), func(p *player) {
+			p.exit("worker-0", core.TaskExited{Code: 1, Error: "RuntimeError: NCCL"})
+		}, proto.JobState_JOB_STATE_RUNNING},
+		"a person asks for its restart": {psAndWorkers(1, 2), func(p *player) {
+			p.asks("worker-1")
+		}, proto.JobState_JOB_STATE_RUNNING},
+		"it has stalled": {psAndWorkers(1, 2), func(p *player) {
+			p.steps(12, time.Second, "worker-0", "worker-1")
+			p.steps(2, time.Second, "worker-0")
+			p.wait(10 * time.Minute)
+		}, proto.JobState_JOB_STATE_RUNNING},
+		"it has to move": {psAndWorkers(1, 2), func(p *player) {
+			p.step(core.PreemptionWarned{Containers: []string{p.named("worker-1").Container}, Strict: true, Within: 16 * time.Second})
+			p.wait(8 * time.Second)
+		}, proto.JobState_JOB_STATE_RUNNING},
+		"another application master is there by then": {ranks(2), func(p *player) {
+			p.exit("worker-0", core.TaskExited{Code: 1, Error: "RuntimeError: NCCL"})
+			p.wait(20 * time.Second)
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+			for i, c := range []string{"c1", "c2"} {
+				e := core.AgentConnected{Container: c, Host: "h", PID: 100, Task: fmt.Sprintf("worker-%d", i), Port: 20000, PeerPort: 20000}
+				if i == 1 {
+					e.TaskPID = 200
+				}
+				p.step(e)
+			}
+		}, proto.JobState_JOB_STATE_RUNNING},
+		"it has stalled for the last time": {psAndWorkers(0, 2), func(p *player) {
+			p.mute["TaskExited"] = false
+			p.steps(12, time.Second, "worker-0", "worker-1")
+			p.steps(2, time.Second, "worker-0")
+			p.wait(20 * time.Minute)
+			p.mute["TaskExited"] = true
+			p.wait(10 * time.Minute)
+		}, proto.JobState_JOB_STATE_FAILED},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := trains(t, c.roles, 3)
+			p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
+			left := p.named("worker-1")
+			c.stop(p)
+			p.wait(limits.Stop + limits.Kill - time.Second)
+			if strings.Contains(p.log.String(), said) {
+				t.Fatalf("it is given up too early\n%s", p.log.String())
+			}
+			p.wait(30 * time.Second)
+			if c.state == proto.JobState_JOB_STATE_FAILED {
+				p.state(c.state)
+				return
+			}
+			p.says(said)
+			p.says("core.Release{Container:" + left.Container + "}")
+			p.says("the node " + left.Node + " is avoided")
+			if at := strings.Index(p.log.String(), said); strings.Contains(p.log.String()[at:], "core.Start{Container:"+left.Container) {
+				t.Errorf("it starts again where something is left\n%s", p.log.String())
+			}
+			p.state(c.state)
+			if is := p.named("worker-1"); is.State != proto.TaskState_TASK_STATE_RUNNING || is.Attempt != 1 || is.Container == left.Container {
+				t.Errorf("attempt %d in %s is %s\n%s", is.Attempt, is.Container, is.State, p.log.String())
+			}
+		})
+	}
+}
+
+// TestWhatDoesNotEndWhereItsAgentComesAndGoes: the time in which an attempt is to end goes on
+// while its agent is connected, however often that is not.
+func TestWhatDoesNotEndWhereItsAgentComesAndGoes(t *testing.T) {
+	p := play(t, ranks(2), 3)
+	p.step(core.Begin{})
+	p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
+	p.exit("worker-0", core.TaskExited{Code: 1})
+	for range 4 { // connected for 8 seconds, and then not for 8
+		p.wait(8 * time.Second)
+		p.step(core.AgentDisconnected{Container: "c2"})
+		p.wait(8 * time.Second)
+		p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	}
+	if strings.Contains(p.log.String(), "of SIGKILL") {
+		t.Fatalf("its agent was connected for 32 seconds\n%s", p.log.String())
+	}
+	p.wait(limits.Stop + limits.Kill - 32*time.Second)
+	p.says("of SIGKILL")
 }

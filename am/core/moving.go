@@ -371,7 +371,7 @@ func (j *Job) sealed() {
 func (j *Job) leaveContainer(t *task, c Cause, grace time.Duration) {
 	switch {
 	case t.state == stopping && t.run.stop.reason == StopTogether:
-		j.becomeStopping(t, stop{StopToLeave, c, t.run.stop.by})
+		j.becomeStoppingTo(t, StopToLeave, c)
 	case t.state.active():
 		j.halt(t, StopToLeave, c, grace)
 		if t.together() { // what they save, they may have to save together

@@ -25,6 +25,9 @@ func (s *sim) act(a core.Action) {
 		b := s.boxes[a.Container]
 		switch {
 		case b == nil || b.excused: // the NodeManager would do it
+		case b.process != nil && b.process.immortal && s.immortals.IntN(2) == 0: // the NodeManager hangs, too
+			b.excused = true
+			s.tellAM(s.upTo(50*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: core.CauseReleased})
 		case b.agent && !b.connected && s.r.IntN(2) == 0: // its node cannot be reached either
 			b.excused = true
 			s.tellAM(s.upTo(50*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: core.CauseReleased})
@@ -85,6 +88,10 @@ func (s *sim) act(a core.Action) {
 		s.endLingering(a.Container)
 	case core.ReleaseAgent:
 		s.toAgent(a.Container, func(b *simBox) {
+			if p := b.process; p != nil && p.immortal { // for which its agent waits
+				s.disconnect(b, time.Hour)
+				return
+			}
 			s.after(s.upTo(2*time.Second), func() {
 				if b.agent && b.connected {
 					s.fromAgent(b, core.AgentDisconnected{Container: b.id, Orderly: true})
@@ -104,6 +111,7 @@ func (s *sim) act(a core.Action) {
 	case core.Record:
 		s.slow.told(a)
 		s.checkFound(a)
+		s.checkKilled(a)
 		s.quiet = s.quiet || strings.Contains(a.Text, "in which all tasks ran")
 		if n := 0; strings.Contains(a.Text, "all tasks start again because") {
 			fmt.Sscanf(a.Text, "generation %d:", &n)
@@ -131,6 +139,9 @@ func (s *sim) stop(container string, grace time.Duration) {
 	s.toAgent(container, func(b *simBox) {
 		if p := b.process; p != nil {
 			p.stopped = true
+			if s.now.Before(s.calm) && s.immortals.IntN(100) == 0 {
+				s.sticks(p, grace)
+			}
 			s.after(s.upTo(max(grace, time.Millisecond)), func() {
 				e := core.TaskExited{Signal: 15, Stopped: true}
 				if p.failing {
@@ -445,7 +456,7 @@ func (s *sim) spend(p *simProcess) {
 }
 
 func (s *sim) exit(p *simProcess, e core.TaskExited) {
-	if s.alive[p.task] != p {
+	if s.alive[p.task] != p || p.immortal {
 		return
 	}
 	s.spend(p)

@@ -3,6 +3,7 @@ package core_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"holdfast/am/core"
@@ -134,10 +135,33 @@ func (s *sim) request(task string) {
 	}
 	epoch, line := s.epoch, left.box.line
 	s.after(2*limits.Stop, func() {
-		if s.epoch == epoch && left.box.connected && left.box.line == line && s.alive[task] == left && s.finish == nil {
+		if s.epoch == epoch && left.box.connected && !left.immortal && left.box.line == line && s.alive[task] == left && s.finish == nil {
 			s.fail("%s still runs a process of %s, whose restart was asked for", left.box.id, task)
 		}
 	})
+}
+
+// sticks has a process that is stopped hang in the kernel, and its container be given up for
+// that once it could not be killed.
+func (s *sim) sticks(p *simProcess, grace time.Duration) {
+	s.log("the process of %s does not end", p.task)
+	p.immortal = true
+	epoch, line := s.epoch, p.box.line
+	s.after(grace+2*limits.Stop+limits.Kill, func() {
+		if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.finish != nil {
+			return
+		}
+		if t, _ := s.job.Hosted(p.box.id); s.epoch == epoch && p.box.connected && p.box.line == line && s.alive[p.task] == p && t.Name == p.task {
+			s.fail("%s is still in %s, in which a process does not end that was killed long ago", p.task, p.box.id)
+		}
+	})
+}
+
+// checkKilled checks that only what does not end is said not to.
+func (s *sim) checkKilled(a core.Record) {
+	if p := s.alive[a.Task]; p != nil && !p.immortal && p.box.connected && a.Kind == core.KindLost && strings.Contains(a.Text, "of SIGKILL") {
+		s.fail("%s is given up, and its process is about to end: %s", a.Task, a.Text)
+	}
 }
 
 // removeDir removes the directory of a container, by which another task may fail,
@@ -164,7 +188,7 @@ func (s *sim) removeDir(b *simBox) {
 	within := limits.LeaseExpiry + 2*limits.Stop
 	var look func()
 	look = func() {
-		if s.epoch != epoch || !b.connected || b.line != line || b.process != left || s.finish != nil {
+		if s.epoch != epoch || !b.connected || b.line != line || b.process != left || left.immortal || s.finish != nil {
 			return
 		}
 		if due := s.confirmed.Since.Add(within); s.now.Before(due) || s.now.After(s.confirmed.Until) {
@@ -183,7 +207,7 @@ func (s *sim) checkOrphan(b *simBox) {
 		within += 2 * limits.LeaseExpiry
 	}
 	s.after(within, func() {
-		if s.epoch == epoch && b.excused && b.connected && b.line == line && b.process != nil && s.finish == nil {
+		if s.epoch == epoch && b.excused && b.connected && b.line == line && b.process != nil && !b.process.immortal && s.finish == nil {
 			s.fail("%s still runs a process of %s, and YARN lost it long ago", b.id, b.process.task)
 		}
 	})
@@ -256,7 +280,7 @@ func (s *sim) closeNode(node string) {
 	}
 	s.after(within, func() {
 		for b, line := range lines {
-			if s.epoch == epoch && b.connected && b.line == line && b.process != nil && s.finish == nil {
+			if s.epoch == epoch && b.connected && b.line == line && b.process != nil && !b.process.immortal && s.finish == nil {
 				s.fail("%s runs a process of %s, and its node is out of service now", b.id, b.process.task)
 			}
 		}

@@ -63,6 +63,7 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - what users see of the job's state is updated when that changes;
 //   - who is named as a straggler is one, and is not moved more often than is allowed;
 //   - what a person asks to be restarted ends, which is no failure of it;
+//   - what does not end although it is killed is given up in time, and nothing else is for that;
 //   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
 //   - nothing is left when it has ended.
 type sim struct {
@@ -132,6 +133,7 @@ type sim struct {
 	found        map[string]bool      // tasks whose container YARN has found again
 	scalings     int                  // how often a person has scaled a role, or that was forgotten
 	fenced       map[string]bool      // containers in which nothing can complete a save any longer
+	immortals    *rand.Rand           // decides which processes do not end; their own: what else goes wrong does not depend on it
 	exports      *simProcess          // works without steps
 	exported     time.Time            // until then
 	closing      map[string]time.Time // nodes out of service, and since or by when
@@ -156,6 +158,7 @@ type simProcess struct {
 	reports    int  // of what it has used, to the present application master
 	failing    bool // it has said why it fails, and takes its time to end
 	stopped    bool // it has been told to end
+	immortal   bool // it does not end by that, since it hangs in the kernel
 	requested  bool // a person wants it restarted
 	lingers    bool // its work is done, and it stays until it is let end
 	letEnd     bool
@@ -358,6 +361,7 @@ func simulate(t *testing.T, n uint64, tell bool) (resizes int) {
 		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{}, unsaid: map[string]time.Time{}, groups: map[int][]int32{}, addresses: map[int]simAddresses{}, explained: map[int]bool{}, found: map[string]bool{}, fenced: map[string]bool{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
+	s.immortals = rand.New(rand.NewPCG(n, 6))
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
 	s.slow = newSimSlow(s)
 	s.saves = newSimSaves(s)

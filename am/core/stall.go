@@ -272,14 +272,23 @@ func (j *Job) endedStalled(t *task, e TaskExited) {
 		t.loss.tail = e.Stack
 		t.loss.why += "; it stood at " + innermost(e.Stack)
 	}
-	if j.pace.Tried > stallTries {
-		j.fail(t, fmt.Sprintf("has stalled, also after it and then all tasks were started again: %s (--restart-stalled)", cmp.Or(t.loss.why, "it made no steps")))
+	if j.stalledForGood(t) {
 		return
 	}
 	j.lost(t, CauseStalled)
 	j.becomeRestarting(t)
 	t.loss.suspectsServices = true
 	j.charge(t)
+}
+
+// stalledForGood ends the job if the restarts have not helped after which a task was stopped
+// because of a stall. It reports whether that is so.
+func (j *Job) stalledForGood(t *task) bool {
+	if j.pace.Tried <= stallTries {
+		return false
+	}
+	j.fail(t, fmt.Sprintf("has stalled, also after it and then all tasks were started again: %s (--restart-stalled)", cmp.Or(t.loss.why, "it made no steps")))
+	return true
 }
 
 // innermost is the line of a stack that names the innermost function.

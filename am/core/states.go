@@ -164,11 +164,37 @@ func (j *Job) becomeUnneeded(t *task) {
 	t.state = running
 }
 
-// becomeStopping: the attempt is told to end, or what follows its end has changed.
+// becomeStopping: the attempt is told to end within what s has left for that.
 func (j *Job) becomeStopping(t *task, s stop) {
 	j.touch(t)
 	t.run.stop, t.run.finishBy = s, time.Time{}
 	t.state = stopping
+	if !t.unreachable() {
+		j.limitStop(t)
+	}
+}
+
+// becomeStoppingTo: what follows the end of the attempt that is being stopped has changed.
+func (j *Job) becomeStoppingTo(t *task, why StopReason, c Cause) {
+	j.touch(t)
+	t.run.stop.reason, t.run.stop.cause = why, c
+}
+
+// limitStop has the time begin, or go on, in which an attempt that was told to end may do so.
+func (j *Job) limitStop(t *task) {
+	s, from := &t.run.stop, j.now
+	if s.by.After(from) {
+		from = s.by
+	}
+	s.until = from.Add(s.left)
+}
+
+// suspendStop has that time stand still since the agent was last heard.
+func (t *task) suspendStop(since time.Time) {
+	s := &t.run.stop
+	if !s.until.IsZero() { // the agent may have been silent before it was told
+		s.left, s.until = min(s.left, s.until.Sub(since)), time.Time{}
+	}
 }
 
 // becomeFinishing: the job ends, and the attempt may go on until then.
@@ -221,6 +247,7 @@ func (j *Job) becomeUnreachable(t *task, since, deadline time.Time) {
 	}
 	t.loc.agentPID = 0
 	t.loc.silent, t.loc.deadline = since, deadline
+	t.suspendStop(since)
 }
 
 // becomeReachable: the agent is connected again, and what it prepared is in place.
@@ -228,6 +255,9 @@ func (j *Job) becomeReachable(t *task, e AgentConnected) {
 	j.touch(t)
 	t.loc.host, t.loc.agentPID, t.loc.port = e.Host, e.PID, e.Port
 	t.loc.silent, t.loc.deadline, t.loc.files = time.Time{}, time.Time{}, localizing{}
+	if t.state == stopping {
+		j.limitStop(t)
+	}
 }
 
 // agentGone: the agent has ended while the job does, so it is not waited for.
@@ -316,7 +346,8 @@ func (j *Job) restoreState(t *task, r TaskRecord) {
 	case t.state == running && r.FinishBy != 0:
 		j.becomeFinishing(t, fromMilli(r.FinishBy))
 	case t.state == running && r.Stop != nil:
-		j.becomeStopping(t, stop{r.Stop.Reason, r.Stop.Cause, fromMilli(r.Stop.By)})
+		j.becomeStopping(t, stop{reason: r.Stop.Reason, cause: r.Stop.Cause, by: fromMilli(r.Stop.By), left: j.stopLimit()})
+		t.run.stop.until = time.Time{} // its agent is not connected yet
 	}
 	if r.LeaveBy != 0 {
 		j.becomeLeaving(t, leaveOrder{by: fromMilli(r.LeaveBy), grace: time.Duration(r.Grace) * time.Millisecond, reason: r.LeaveReason})

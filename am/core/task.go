@@ -131,6 +131,10 @@ type stop struct {
 	reason StopReason
 	cause  Cause     // with StopToLeave
 	by     time.Time // until when the attempt has time to end; zero: what all get
+	// left is how much longer it may take to end, after by, counted while its agent is
+	// connected, and until is the end of that; zero: the agent is unreachable.
+	left  time.Duration
+	until time.Time
 }
 
 // StopReason is why an attempt was told to end.

@@ -75,6 +75,14 @@ var mutations = []mutation{
 		return
 	}
 `},
+	{"what does not end although it is killed is waited for", "deadlines.go",
+		`		if j.past(t.run.stop.until) {`, `		if false {`},
+	{"what does not end is followed by another attempt before its lease has expired", "loss.go",
+		`	j.awaitExpiry(t, c, j.now.Add(j.limits.LeaseExpiry))
+	j.emit(ReleaseAgent{c, "the task`, `	j.emit(ReleaseAgent{c, "the task`},
+	{"of a job whose steps are told of again, users see that they are not", "stall.go",
+		`		j.record(nil, KindNote, again)
+`, ``},
 	{"an ask that is given up is not taken back", "spare.go",
 		`		j.emit(Withdraw{s.request})
 `, ``},

@@ -35,6 +35,13 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestRanksThatSaveTogether",
 	},
 	{
+		promise: "what does not end although it is killed is given up, however often its agent comes and goes",
+		file:    "am/core/states.go",
+		old:     `s.left, s.until = min(s.left, s.until.Sub(since)), time.Time{}`,
+		new:     `s.until = time.Time{}`,
+		pkg:     "am/core", test: "TestWhatDoesNotEndWhereItsAgentComesAndGoes",
+	},
+	{
 		promise: "a group goes on without what the scheduler took",
 		file:    "am/core/group.go",
 		old:     `t.loss.cause != CausePreempted && j.waiting`,
