@@ -46,11 +46,18 @@ func (j *Job) demand(t *task) Ask {
 	}
 }
 
-// pause is how long a task whose container was preempted lets the scheduler be before it
+// pause is how long a task lets the scheduler be before it asks for a container. What the job
+// can do without has the delay of a failure after each that it has lost.
+func (j *Job) pause(t *task) time.Duration {
+	vain := t.history.unneededAt.Add(j.backoff(t.history.unneeded)).Sub(j.now)
+	return max(0, vain, j.pausePreempted(t))
+}
+
+// pausePreempted is how long a task whose container was preempted waits before it
 // asks for another: one that is asked at once may give what it has just taken, and take it
 // back. What the job needs is asked for at once the first time. The pause doubles with each
 // container that is preempted sooner than Limits.Calm after the one before.
-func (j *Job) pause(t *task) time.Duration {
+func (j *Job) pausePreempted(t *task) time.Duration {
 	n, first := t.history.preempted, 5*time.Second
 	if t.role.Min == 0 || t.role.Min == t.role.Count {
 		n, first = n-1, time.Second

@@ -92,7 +92,7 @@ func (j *Job) form() {
 			left[r] = min(left[r], members[r])
 		}
 	}
-	changed := false
+	changed, lost := false, false
 	for _, t := range j.tasks {
 		if !t.elastic() {
 			continue
@@ -104,6 +104,7 @@ func (j *Job) form() {
 		}
 		changed = changed || was != t.parked
 		if t.parked {
+			lost = lost || !t.loss.since.IsZero()
 			t.loss.since = time.Time{} // the job is not waiting for it
 			j.noteAbsence(t)
 		} else {
@@ -122,6 +123,8 @@ func (j *Job) form() {
 	j.absent, j.worldChanged = j.parkedOrdinals(), changed
 	if changed {
 		j.resized = j.now
+	}
+	if changed || lost {
 		j.record(nil, KindResized, "%s", j.describeGroup())
 	}
 	if j.leavesBehind() {

@@ -160,6 +160,88 @@ func TestWhatIsPreemptedAsksAgainLater(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotNeededDoesNotEndTheJob: whose containers are lost before anything works in them,
+// as on a broken node, is asked for again and again, with growing pauses, as long as the others
+// work without it.
+func TestWhatIsNotNeededDoesNotEndTheJob(t *testing.T) {
+	workers := psAndWorkers(1, 4)
+	workers[1].Min = 2
+	for name, c := range map[string]struct {
+		roles []*proto.RoleSpec
+		lose  func(p *player, container string)
+		says  string
+	}{
+		"a parked rank": {elastic(2, 4), func(p *player, container string) {
+			p.step(core.LaunchFailed{Container: container, Why: "no space left on device"})
+		}, "the others work without it: agent did not come up (no space left on device)"},
+		"a parked rank, for want of memory": {elastic(2, 4), func(p *player, container string) {
+			p.step(core.ContainerEnded{Container: container, Cause: core.CauseOutOfMemory})
+		}, "the others work without it: out of memory"},
+		"a worker beside parameter servers": {workers, func(p *player, container string) {
+			p.step(core.LaunchFailed{Container: container, Why: "no space left on device"})
+		}, "(no space left on device; not counted, since the job can do without it)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := playWith(t, c.roles, 3, 0, core.Limits{})
+			p.step(core.Begin{})
+			p.preempt(p.named("worker-3").Container)
+			p.wait(3 * time.Minute)
+			p.mute["AgentConnected"] = true
+			for i := range 30 {
+				lost := fmt.Sprintf("bad%d", i)
+				p.free("worker-3", lost)
+				p.mute["Allocated"] = true
+				c.lose(p, lost)
+				p.now = p.now.Add(time.Minute)
+			}
+			p.state(proto.JobState_JOB_STATE_RUNNING)
+			p.says(c.says)
+			p.says("Pause:1s")
+			p.says("Pause:30s")
+			for _, task := range []string{"worker-0", "worker-1"} {
+				p.starts(task, true)
+			}
+			p.mute["AgentConnected"] = false
+			p.free("worker-3", "good")
+			p.step(core.CheckpointSealed{})
+			p.starts("worker-3", true)
+			if n := p.named("worker-3").Failures(); n != 0 {
+				t.Errorf("it is charged with %d failures", n)
+			}
+
+			// What the job cannot do without ends it as ever.
+			for i := range 12 {
+				p.step(core.ContainerEnded{Container: p.named("worker-3").Container, Cause: core.CauseKilled})
+				if state, _ := p.job.State(); state != proto.JobState_JOB_STATE_RUNNING && state != proto.JobState_JOB_STATE_WAITING {
+					return
+				}
+				p.free("worker-3", fmt.Sprintf("good%d", i))
+				p.wait(30 * time.Second)
+				p.step(core.CheckpointSealed{})
+			}
+			t.Errorf("it loses the container in which it works as often as it likes\n%s", p.log.String())
+		})
+	}
+}
+
+// TestOneThatIsParkedAgainIsNotLost: a group that forms again without the same tasks as before
+// says so, where one of them was lost meanwhile: nobody waits for it any longer.
+func TestOneThatIsParkedAgainIsNotLost(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.preempt("c3", "c4")
+	p.free("worker-3", "c8")
+	p.mute["Allocated"], p.mute["StorePrepared"] = true, true
+	p.step(core.ContainerEnded{Container: "c2", Cause: core.CauseKilled}) // and one of the others is needed
+	p.step(core.ContainerEnded{Container: "c8", Cause: core.CauseKilled})
+	p.free("worker-1", "c9")
+	p.mute["Allocated"] = true
+	p.wait(time.Minute)
+	p.step(core.StorePrepared{})
+	p.members("worker-0", "worker-1")
+	p.says("Task:worker-3 Kind:lost")
+	p.says("generation 2 works with 2 of 4 tasks (at least 2), without worker-2, worker-3")
+}
+
 func TestAGroupGrowsAfterATime(t *testing.T) {
 	p := playElastic(t, core.Limits{Grow: 2 * time.Minute})
 	p.preempt("c4")

@@ -98,6 +98,8 @@ func (j *Job) misplaced(t *task) string {
 		return "half an order to leave"
 	case s == surplus && !t.surplus && j.phase != reconciling:
 		return "no reason to be surplus"
+	case j.isParked(t) && t.loss.since != time.Time{}:
+		return "a loss, and the others work without it"
 	case (s == succeeded || s == surplus) && t.loss.since != time.Time{}:
 		return "a loss"
 	}

@@ -230,8 +230,9 @@ func (j *Job) lostContainer(t *task, c Cause, why string) {
 	if c.memory() {
 		why = j.grow(t, c)
 	}
+	charged := c.memory() && !j.unneeded(t)
 	j.loseContainer(t, shown, why)
-	if c.memory() && !j.ending() {
+	if charged && !j.ending() {
 		j.charge(t)
 	}
 }
@@ -297,24 +298,69 @@ func (j *Job) trouble(e AgentFailed) {
 	j.emit(ReleaseAgent{c, "it could not prepare its task"}, Release{c})
 }
 
+// unneeded reports whether the job can do now without a task that has no attempt: the others
+// work without it, or would, as there are as many as its role needs.
+func (j *Job) unneeded(t *task) bool {
+	switch {
+	case t.state.active() || t.state.done() || t.optional(): // the last is given up at some time
+		return false
+	case t.surplus || j.isParked(t):
+		return true
+	case least(t.role) >= t.role.Count:
+		return false
+	}
+	there, needed := int32(0), least(t.role)
+	if t.together() {
+		needed = j.membersLeast()(t.role)
+	}
+	for _, o := range j.tasks {
+		if o != t && o.role == t.role && !o.surplus && !o.unreachable() && (o.state.active() || o.state.startable()) {
+			there++
+		}
+	}
+	return multipleOf(t.role, there) >= needed
+}
+
+// noteUnneeded notes that an unneeded task has lost its container. However often that happens,
+// another is asked for, after a while.
+func (j *Job) noteUnneeded(t *task) {
+	if j.now.Sub(t.history.unneededAt) > j.limits.Calm {
+		t.history.unneeded = 0
+	}
+	t.history.unneeded++
+	t.history.unneededAt = j.now
+}
+
 // loseContainer gives a task's container up and asks for another.
 func (j *Job) loseContainer(t *task, c Cause, why string) {
 	t.loss.why, t.loss.exit = why, TaskExited{}
 	t.loss.blamesPeer = false
-	if c == CausePreempted {
+	unneeded, without := j.unneeded(t), t.parked || t.surplus
+	switch {
+	case c == CausePreempted:
 		j.notePreempted(t)
-	}
-	if c != CausePreempted && c != CauseNodeLost { // which happen as often as the cluster likes
+	case c == CauseNodeLost: // like these, as often as the cluster likes
+	case !unneeded:
 		t.history.losses = append(t.history.losses, j.now)
+	default:
+		j.noteUnneeded(t)
+		if !without {
+			t.loss.why += "; not counted, since the job can do without it"
+		}
 	}
 	if c == CauseLaunch || c == CauseDisksFailed {
 		j.noteTrouble(t.loc.node, t.name+": "+cmp.Or(why, c.String()), false)
 	}
 	hadAddress := t.loc.port != 0
-	if t.run.number >= 0 && !t.parked {
-		j.noteFault(t, FaultLost, 0)
+	if unneeded && without { // nobody notices
+		t.loss.cause = c
+		j.record(t, KindNote, "its container on %s is lost, and the others work without it: %s (%s)", t.loc.node, c, why)
+	} else {
+		if t.run.number >= 0 && !t.parked {
+			j.noteFault(t, FaultLost, 0)
+		}
+		j.lost(t, c)
 	}
-	j.lost(t, c)
 	j.becomeLost(t)
 	if hadAddress {
 		j.emit(Route{Cut: []string{t.name}})

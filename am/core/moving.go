@@ -316,7 +316,8 @@ func (j *Job) moveNext(moving []*task) {
 		complete = complete && (j.stands(s) || !together(t) || j.leavesOnlySlow(t))
 	}
 	if j.any(func(t *task) bool {
-		return !t.loss.since.IsZero() || t.leavesNow() || !t.loc.leave.by.IsZero() && !t.state.done()
+		lost := !t.loss.since.IsZero() && !(t.state == waiting && (t.optional() || j.unneeded(t))) // whom the others wait for
+		return lost || t.leavesNow() || !t.loc.leave.by.IsZero() && !t.state.done()
 	}) {
 		return
 	}

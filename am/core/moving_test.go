@@ -283,3 +283,39 @@ func TestATaskThatIsDoneHoldsUpNoMove(t *testing.T) {
 		t.Errorf("it is still on the node that closes\n%s", p.log.String())
 	}
 }
+
+// TestWhoWaitsWhereOthersWorkKeepsNobodyFromMoving: what has to move does not wait for a task
+// without which the others work, however long that has no container.
+func TestWhoWaitsWhereOthersWorkKeepsNobodyFromMoving(t *testing.T) {
+	workers := psAndWorkers(1, 4)
+	workers[1].Min = 2
+	for name, c := range map[string]struct {
+		roles []*proto.RoleSpec
+		lost  func(p *player)
+	}{
+		"a parked rank loses its container": {elastic(2, 4), func(p *player) {
+			p.preempt("c3", "c4")
+			p.free("worker-3", "c8")
+			p.mute["Allocated"] = true
+			p.step(core.ContainerEnded{Container: "c8", Cause: core.CausePreempted})
+		}},
+		"a worker beside parameter servers is lost": {workers, func(p *player) {
+			p.mute["Allocated"] = true
+			p.step(core.ContainerEnded{Container: p.named("worker-3").Container, Cause: core.CausePreempted})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := playWith(t, c.roles, 3, 0, core.Limits{})
+			p.step(core.Begin{})
+			c.lost(p)
+			p.mute["Allocated"] = false
+			p.node = func(int) string { return "n7" }
+			node := p.named("worker-1").Node
+			p.step(core.NodeDecommissioning{Node: node})
+			p.wait(5 * time.Minute)
+			if got := p.named("worker-1").Node; got != "n7" {
+				t.Errorf("worker-1 is still on %s, which is taken out of service\n%s", got, p.log.String())
+			}
+		})
+	}
+}

@@ -44,6 +44,54 @@ func (s *sim) check() {
 	}
 }
 
+// unneeded is what the event log says of a loss that is not counted.
+const unneeded = "not counted, since the job can do without it"
+
+// checkUnneeded checks what a loss counts for of a task without which the others work.
+func (s *sim) checkUnneeded(a core.Record) {
+	name, _, ends := strings.Cut(strings.TrimPrefix(a.Text, "the job is stopped: "), " lost its container ")
+	ends = ends && a.Kind == core.KindEnded
+	if !ends {
+		name = a.Task
+	}
+	t, is := s.before[name]
+	if !is {
+		return
+	}
+	fit := func(o core.Task) bool {
+		return !o.Parked && slices.Contains([]proto.TaskState{proto.TaskState_TASK_STATE_RUNNING, proto.TaskState_TASK_STATE_READY, proto.TaskState_TASK_STATE_RESTARTING}, o.State)
+	}
+	works, there := int32(0), int32(0) // others of its role, before the step, and before or after it
+	for _, after := range s.job.Tasks() {
+		o := s.before[after.Name]
+		if o.Role != t.Role || o.Name == name {
+			continue
+		}
+		if o.State == proto.TaskState_TASK_STATE_RUNNING && !o.Parked {
+			works++
+		}
+		if fit(o) || fit(after) {
+			there++
+		}
+	}
+	idle := t.State != proto.TaskState_TASK_STATE_RUNNING
+	switch can := t.Role.Min > 0 && t.Role.Min < t.Role.Count && t.Role.Completion != proto.CompletionRule_COMPLETION_RULE_OPTIONAL; {
+	case ends && can && idle && (t.Parked || works >= t.Role.Min && t.Role.Loss != proto.LossRule_LOSS_RULE_ALL):
+		s.fail("the job ends by the loss of the container of %s, which it can do without: %s", name, a.Text)
+	case a.Kind != core.KindLost:
+	case t.Parked && s.parked(name): // else the others do not work either, since this step
+		s.fail("%s is said to be lost, without which the others work: %s", name, a.Text)
+	case strings.Contains(a.Text, unneeded) && (!can || !idle || there < t.Role.Min):
+		s.fail("%s is not charged with the loss of its container, and %d others are there: %s", name, there, a.Text)
+	}
+}
+
+// parked reports whether the others work without a task.
+func (s *sim) parked(name string) bool {
+	t, _ := s.job.Task(name)
+	return t.Parked
+}
+
 // exhausted reports whether a task has used up what it may fail or lose. Without
 // a journal, the application master that ends the job may not be the one that counted.
 func (s *sim) exhausted() bool {

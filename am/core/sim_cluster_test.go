@@ -112,12 +112,13 @@ func (s *sim) act(a core.Action) {
 		s.slow.told(a)
 		s.checkFound(a)
 		s.checkKilled(a)
+		s.checkUnneeded(a)
 		s.quiet = s.quiet || strings.Contains(a.Text, "in which all tasks ran")
 		if n := 0; strings.Contains(a.Text, "all tasks start again because") {
 			fmt.Sscanf(a.Text, "generation %d:", &n)
 			s.explained[n] = true
 		}
-		free := strings.Contains(a.Text, "stopped in order")
+		free := strings.Contains(a.Text, "stopped in order") || strings.Contains(a.Text, unneeded)
 		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted, core.CauseRequested, core.CauseScaledDown} {
 			free = free || strings.Contains(a.Text, c.String())
 		}

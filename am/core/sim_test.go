@@ -55,6 +55,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - a task is charged only with failures that were its own, also where others, that
 //     end because of it, are heard first, and the job ends
 //     when one has used up its failures or losses, and not before;
+//   - the loss of a container in which nothing works, of a task without which the others do,
+//     does not end the job, and is told as no loss where they were formed without it;
 //   - no process that lingers for others is let end while one of them is at work;
 //   - what is restarted because no steps are made is restarted only then, and not while a
 //     task is busy, for a while;
@@ -94,6 +96,7 @@ type sim struct {
 	spares       int
 	linger       bool // workers stay after their work, until they are let end
 	job          *core.Job
+	before       map[string]core.Task // its tasks before the present step
 	down         bool
 	touchedAt    time.Time              // by a master
 	touches      int                    // of the file that shows that an application master lives
@@ -269,6 +272,10 @@ func (s *sim) step(e core.Event) {
 			s.told[a.Task] = true
 		}
 	}
+	clear(s.before)
+	for _, t := range s.job.Tasks() {
+		s.before[t.Name] = t
+	}
 	state, why := s.job.State()
 	actions := s.job.Step(s.now, e)
 	if is, says := s.job.State(); (is != state || says != why) && !s.job.NeedsJournal() {
@@ -361,6 +368,7 @@ func simulate(t *testing.T, n uint64, tell bool) (resizes int) {
 		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{}, unsaid: map[string]time.Time{}, groups: map[int][]int32{}, addresses: map[int]simAddresses{}, explained: map[int]bool{}, found: map[string]bool{}, fenced: map[string]bool{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
+	s.before = map[string]core.Task{}
 	s.immortals = rand.New(rand.NewPCG(n, 6))
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
 	s.slow = newSimSlow(s)

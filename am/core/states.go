@@ -164,13 +164,21 @@ func (j *Job) becomeUnneeded(t *task) {
 	t.state = running
 }
 
-// becomeStopping: the attempt is told to end within what s has left for that.
+// becomeStopping: the attempt is told to end within what s has left for that. One that was told
+// so before gets no more time than it had.
 func (j *Job) becomeStopping(t *task, s stop) {
 	j.touch(t)
+	before := t.run.stop
+	if before.reason != "" {
+		s.left = min(s.left, before.left)
+	}
 	t.run.stop, t.run.finishBy = s, time.Time{}
 	t.state = stopping
 	if !t.unreachable() {
 		j.limitStop(t)
+	}
+	if !before.until.IsZero() && before.until.Before(t.run.stop.until) {
+		t.run.stop.until = before.until
 	}
 }
 

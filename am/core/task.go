@@ -178,6 +178,8 @@ type history struct {
 
 	preempted   int // containers, each sooner than Limits.Calm after the one before
 	preemptedAt time.Time
+	unneeded    int // containers that were lost when the job could do without it, the same
+	unneededAt  time.Time
 }
 
 // progress is the last step that a task has reported.

@@ -357,3 +357,54 @@ func TestWhatRollsBack(t *testing.T) {
 		}
 	}
 }
+
+// TestALostContainerOfAParkedTaskIsNoIncident: the others do not stop for it, however long the
+// task is without another.
+func TestALostContainerOfAParkedTaskIsNoIncident(t *testing.T) {
+	role := &proto.RoleSpec{Name: "worker", Count: 2, Min: 1, Loss: proto.LossRule_LOSS_RULE_ALL}
+	job := core.New([]core.Task{{Name: "worker-0", Role: role}, {Name: "worker-1", Role: role, Index: 1}}, 3, 0, core.Limits{})
+	s := New(&proto.JobStatus{}, nil, nil, 0)
+	at := time.Unix(1000, 0)
+	last := ""
+	step := func(events ...core.Event) {
+		for _, e := range events {
+			var list []*proto.JobEvent
+			for _, a := range job.Step(at, e) {
+				switch a := a.(type) {
+				case core.Record:
+					list = append(list, &proto.JobEvent{AtUnixMs: at.UnixMilli(), Task: a.Task, Kind: a.Kind, Text: a.Text, SinceLossMs: a.TookMS})
+				case core.Ask:
+					last = a.Request
+				}
+			}
+			s.Apply(job, list, nil)
+		}
+	}
+	prepared := func(request, c string, port int) {
+		step(core.Allocated{Request: request, Container: c, Node: "n"}, core.AgentConnected{Container: c, Host: "h", PID: 1, Attempt: -1}, core.AgentPrepared{Container: c, Port: port})
+	}
+	step(core.Begin{})
+	prepared("worker-0/1", "c1", 20000)
+	prepared("worker-1/2", "c2", 20001)
+	step(core.StorePrepared{}, core.TaskStarted{Container: "c1", PID: 7}, core.TaskStarted{Container: "c2", PID: 8})
+	makes := func(n int64) { s.Update(func(status *proto.JobStatus) { recordStep(status, s.totals, n, at) }) }
+	makes(10)
+	step(core.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: time.Minute}, core.CheckpointSealed{}, core.TaskExited{Container: "c1", Signal: 15, Stopped: true})
+	step(core.TaskExited{Container: "c2", Signal: 15, Stopped: true}, core.AgentDisconnected{Container: "c2", Orderly: true}, core.StorePrepared{}, core.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
+	at = at.Add(time.Minute)
+	makes(100)
+
+	// The container that worker-1 gets while the other works is lost before worker-1 joins.
+	prepared(last, "c3", 20001)
+	step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted}, core.StorePrepared{})
+	at = at.Add(2 * time.Hour)
+	makes(90_000)
+	prepared(last, "c4", 20001)
+	step(core.CheckpointSealed{}, core.TaskExited{Container: "c1", Attempt: 1, Signal: 15, Stopped: true}, core.StorePrepared{},
+		core.TaskStarted{Container: "c1", Attempt: 2, PID: 9}, core.TaskStarted{Container: "c4", Attempt: 1, PID: 10})
+	makes(90_001)
+	status, _ := s.Snapshot()
+	if len(status.Incidents) != 1 || status.Incidents[0].RecoveredAfterMs != 0 || status.IsOpen(status.Incidents[0]) {
+		t.Errorf("incidents %v; want the one that worker-1 was parked for", status.Incidents)
+	}
+}

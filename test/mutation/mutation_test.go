@@ -83,6 +83,8 @@ var mutations = []mutation{
 	{"of a job whose steps are told of again, users see that they are not", "stall.go",
 		`		j.record(nil, KindNote, again)
 `, ``},
+	{"what the others work without is said to be lost", "loss.go",
+		`	if unneeded && without {`, `	if false {`},
 	{"an ask that is given up is not taken back", "spare.go",
 		`		j.emit(Withdraw{s.request})
 `, ``},
