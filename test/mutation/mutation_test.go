@@ -89,9 +89,9 @@ var mutations = []mutation{
 		`		j.emit(Withdraw{s.request})
 `, ``},
 	{"a preempted container counts as a failure", "loss.go",
-		`	if c.memory() && !j.ending() {
+		`	if charged && !j.ending() {
 		j.charge(t)`,
-		`	if (c.memory() || c == CausePreempted) && !j.ending() {
+		`	if (charged || c == CausePreempted) && !j.ending() {
 		j.charge(t)`},
 	{"an attempt starts before the journal has it", "action.go",
 		`	case Start, ReleaseAgent, ChangePort, RequestAnswered:`,

@@ -446,8 +446,8 @@ var recoveryRules = []rule{
 	{
 		promise: "a stall that restarts do not end ends the job",
 		file:    "am/core/stall.go",
-		old:     `if j.pace.Tried > stallTries {`,
-		new:     `if false {`,
+		old:     `if j.pace.Tried <= stallTries {`,
+		new:     `if true {`,
 		pkg:     "am/core", test: "TestTranscriptsOfStalls/nothing-helps",
 	},
 	{
