@@ -59,7 +59,7 @@ func (s *sim) checkUnneeded(a core.Record) {
 		return
 	}
 	fit := func(o core.Task) bool {
-		return !o.Parked && slices.Contains([]proto.TaskState{proto.TaskState_TASK_STATE_RUNNING, proto.TaskState_TASK_STATE_READY, proto.TaskState_TASK_STATE_RESTARTING}, o.State)
+		return slices.Contains([]proto.TaskState{proto.TaskState_TASK_STATE_RUNNING, proto.TaskState_TASK_STATE_READY, proto.TaskState_TASK_STATE_RESTARTING}, o.State)
 	}
 	works, there := int32(0), int32(0) // others of its role, before the step, and before or after it
 	for _, after := range s.job.Tasks() {
@@ -79,7 +79,7 @@ func (s *sim) checkUnneeded(a core.Record) {
 	case ends && can && idle && (t.Parked || works >= t.Role.Min && t.Role.Loss != proto.LossRule_LOSS_RULE_ALL):
 		s.fail("the job ends by the loss of the container of %s, which it can do without: %s", name, a.Text)
 	case a.Kind != core.KindLost:
-	case t.Parked && s.parked(name): // else the others do not work either, since this step
+	case t.Container != "" && t.Parked && s.parked(name): // else the others do not work either, since this step
 		s.fail("%s is said to be lost, without which the others work: %s", name, a.Text)
 	case strings.Contains(a.Text, unneeded) && (!can || !idle || there < t.Role.Min):
 		s.fail("%s is not charged with the loss of its container, and %d others are there: %s", name, there, a.Text)

@@ -185,6 +185,12 @@ func (s *sim) forget() {
 	}
 	known.Partial = true
 	s.excuseStall(known)
+	for _, task := range slices.Sorted(maps.Keys(s.alive)) { // nobody tells that it was to end
+		if p := s.alive[task]; p.immortal {
+			p.immortal = false
+			s.exit(p, core.TaskExited{Signal: 9, Stopped: true})
+		}
+	}
 	s.job.Resume(known)
 	for task, p := range s.newest {
 		s.unsure[task] = known.Generation < p.generation || !slices.ContainsFunc(known.Tasks, func(k core.TaskRecord) bool {

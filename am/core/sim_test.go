@@ -273,8 +273,10 @@ func (s *sim) step(e core.Event) {
 		}
 	}
 	clear(s.before)
-	for _, t := range s.job.Tasks() {
-		s.before[t.Name] = t
+	if _, takes := e.(core.Recovered); !takes { // else what follows was decided before
+		for _, t := range s.job.Tasks() {
+			s.before[t.Name] = t
+		}
 	}
 	state, why := s.job.State()
 	actions := s.job.Step(s.now, e)

@@ -387,7 +387,9 @@ func TestALostContainerOfAParkedTaskIsNoIncident(t *testing.T) {
 	prepared("worker-0/1", "c1", 20000)
 	prepared("worker-1/2", "c2", 20001)
 	step(core.StorePrepared{}, core.TaskStarted{Container: "c1", PID: 7}, core.TaskStarted{Container: "c2", PID: 8})
-	makes := func(n int64) { s.Update(func(status *proto.JobStatus) { recordStep(status, s.totals, status.Tasks[0], n, at) }) }
+	makes := func(n int64) {
+		s.Update(func(status *proto.JobStatus) { recordStep(status, s.totals, status.Tasks[0], n, at) })
+	}
 	makes(10)
 	step(core.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: time.Minute}, core.CheckpointSealed{}, core.TaskExited{Container: "c1", Signal: 15, Stopped: true})
 	step(core.TaskExited{Container: "c2", Signal: 15, Stopped: true}, core.AgentDisconnected{Container: "c2", Orderly: true}, core.StorePrepared{}, core.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
