@@ -340,7 +340,7 @@ func TestRollbackSaysWhatItMoves(t *testing.T) {
 	if code != client.ExitUsage || !strings.Contains(errs, "--yes") {
 		t.Errorf("rollback without a terminal ended with %d: %s", code, errs)
 	}
-	contains(t, out, "goes on from step-10.ckpt; 3 that it would take instead are moved aside, ", "KiB", ".holdfast/aside", "30 days",
+	contains(t, out, "goes on from step-10.ckpt; 3 newer checkpoints, which would be used instead, are moved aside, ", "KiB", ".holdfast/aside", "30 days",
 		"moves  20  complete", "step-20.ckpt", "moves  -  complete", "copies step-10.ckpt to last.ckpt", "yarn-submit ckpt rollback "+dir+" 30\n", "nothing was changed")
 	if list := listJSON(t, p, "./ck"); len(list) != 4 {
 		t.Fatalf("nobody has agreed, and there are %+v", list)
