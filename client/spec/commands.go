@@ -38,6 +38,13 @@ func CheckCommands(spec *proto.JobSpec) error {
 	return joinErrors("the tasks cannot run their commands:", wrong)
 }
 
+// Replaced says, for --help, what is replaced in commands, and which roles flags have.
+func Replaced() string {
+	return "In COMMAND and in --env values, {" + strings.Join(runtime.Placeholders(), "}, {") +
+		"} and {ROLE_hosts} of any role (as in {ps_hosts}, name:port separated by commas) are replaced for each task. In a flag, ROLE is " +
+		strings.Join(KnownRoles, ", ") + ", or a role that --role or the YAML file names."
+}
+
 // checkPlaceholders are complaints about words in braces that can hardly be anything but
 // placeholders.
 func checkPlaceholders(spec *proto.JobSpec) []error {
