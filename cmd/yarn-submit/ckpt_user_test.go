@@ -244,6 +244,9 @@ func TestNotUnderstood(t *testing.T) {
 	if _, errs, code := p.call("ckpt", "rollback", "./ck", "300", "--yes"); code != client.ExitUsage || !strings.Contains(errs, "step_300") {
 		t.Errorf("rollback ended with %d: %s", code, errs)
 	}
+	if _, errs, code := p.call("ckpt", "rollback", "./ck", "300", "--dir", "foo"); code != client.ExitUsage || !strings.Contains(errs, "no checkpoint of step 300; there are no complete checkpoints below foo") {
+		t.Errorf("rollback of a directory without checkpoints ended with %d: %s", code, errs)
+	}
 }
 
 // TestOldJobsGo: directories of jobs in which nothing has changed for long are
