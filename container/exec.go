@@ -142,7 +142,7 @@ func (x *execs) stacks(ctx context.Context, id int64, at *attempt) {
 		printed[i] = p.out.Count()
 	}
 	if !askForStacks(at.box.Processes()) {
-		last.Code, last.Error = -1, "none of its processes prints its stacks on SIGQUIT, as Python does that was started by yarn-submit, and Java"
+		last.Code, last.Error = -1, "only Python started by yarn-submit, and Java, can print them"
 		return
 	}
 	var stacks []string

@@ -330,9 +330,9 @@ func TestCommandsThatCannotRun(t *testing.T) {
 	c.send(assignment(nil))
 	c.prepared()
 	work := filepath.Join(r.config.WorkDir, "work")
-	for name, text := range map[string]string{"no-x": "#!/bin/sh\n", "no-interpreter": "#!/no/such/thing\n", "no-format": "hello\n"} {
+	for name, text := range map[string]string{"no-x": "#!/bin/sh\n", "no-x.py": "print()\n", "no-interpreter": "#!/no/such/thing\n", "no-format": "hello\n"} {
 		mode := os.FileMode(0o755)
-		if name == "no-x" {
+		if strings.HasPrefix(name, "no-x") {
 			mode = 0o644
 		}
 		if err := os.WriteFile(filepath.Join(work, name), []byte(text), mode); err != nil {
@@ -342,7 +342,8 @@ func TestCommandsThatCannotRun(t *testing.T) {
 	for i, test := range []struct{ command, says string }{
 		{"no-such-command", "PATH"},
 		{"./no-such-file", "no-such-file"},
-		{"./no-x", "permission denied"},
+		{"./no-x", "permission denied; chmod +x no-x, or run it with its interpreter"},
+		{"./no-x.py", "permission denied; chmod +x no-x.py, or run it with python"},
 		{"./no-interpreter", "interpreter"},
 		{"./no-format", "#!"},
 		{"/", "directory"},

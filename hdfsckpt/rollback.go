@@ -195,7 +195,7 @@ func findTargets(list []format.Checkpoint, aside []Aside, dir string, step int64
 		return !in || t.NamedStep() == format.NoStep || t.NamedStep() != step
 	})
 	if len(all) == 0 {
-		return nil, fmt.Errorf("there is no checkpoint of step %d; complete are: %s", step, strings.Join(have, ", "))
+		return nil, fmt.Errorf("there is no checkpoint of step %d; %s", step, completeOnes(have, dir))
 	}
 	slices.SortStableFunc(all, func(a, b rollbackTarget) int { return a.preference() - b.preference() })
 	best := all[0].preference()
@@ -213,9 +213,20 @@ func findTargets(list []format.Checkpoint, aside []Aside, dir string, step int64
 	case several:
 		return nil, fmt.Errorf("several checkpoints are of step %d, say in which directory: %s", step, strings.Join(names, ", "))
 	case !all[0].Whole():
-		return nil, fmt.Errorf("%s is %s: %s; complete are: %s", all[0].Name, all[0].State, all[0].Why, strings.Join(have, ", "))
+		return nil, fmt.Errorf("%s is %s: %s; %s", all[0].Name, all[0].State, all[0].Why, completeOnes(have, dir))
 	}
 	return all, nil
+}
+
+// completeOnes says which checkpoints there are to go back to, in dir if that is not empty.
+func completeOnes(have []string, dir string) string {
+	switch {
+	case len(have) > 0:
+		return "complete are: " + strings.Join(have, ", ")
+	case dir != "":
+		return "there are no complete checkpoints below " + dir
+	}
+	return "there are no complete checkpoints"
 }
 
 // isBeside reports whether a checkpoint goes with one in its place that the same rollback had moved,

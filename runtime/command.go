@@ -156,6 +156,20 @@ func findRole(spec *proto.JobSpec, name string) *proto.RoleSpec {
 	return nil
 }
 
+// Placeholders returns the names of what is replaced in commands, sorted, of any framework; but for
+// the addresses of roles, {ROLE_hosts}.
+func Placeholders() []string {
+	names := map[string]bool{}
+	for _, f := range frameworks {
+		for name := range placeholders(&proto.JobSpec{Framework: f.Name}, Attempt{}) {
+			if !strings.HasSuffix(name, "_hosts") {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 func placeholders(spec *proto.JobSpec, a Attempt) map[string]string {
 	values := map[string]string{
 		// A script that takes --ps_hosts takes it empty as well, so jobs

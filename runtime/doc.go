@@ -13,12 +13,15 @@
 //	{role} {index} {task}   the task: worker, 1, worker-1
 //	{attempt}               how often the task was started before
 //	{port}                  the port on which it is to listen
+//	{port2} {port3}         further ports, free on its node, which its peers are not told
 //	{host}                  the address or name by which peers reach its node
 //	{ps_hosts}              all tasks of the role ps: ps-0:20000,ps-1:20001;
 //	                        likewise for any other role of the job
 //	{cluster_json}          all tasks that are members of the framework's cluster:
 //	                        {"ps":["ps-0:20000","ps-1:20001"],"worker":[...]}
 //	{rank} {world_size}     its number among those, and how many they are
+//	{local_rank} {local_world_size}
+//	                        its number among the processes of its task, and how many they are
 //	{node_rank}             the number of its container among theirs
 //	{master_addr}           the first of them
 //	{master_port}           and its port

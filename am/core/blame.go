@@ -80,7 +80,7 @@ func (j *Job) judgeStopped(t *task, e TaskExited) {
 	case !failedStopping(e):
 		if e.PeerLost && !e.Stopped {
 			j.noteFault(t, FaultPeer, e.AtMS)
-			t.loss.tail, t.loss.why, t.loss.exit, t.loss.cause = e.Tail, describeExit(e), e, CausePeerLost
+			t.loss.tail, t.loss.why, t.loss.exit, t.loss.cause = e.Tail, describeExit(t, e), e, CausePeerLost
 		}
 		return
 	case e.Stopped:
@@ -88,11 +88,11 @@ func (j *Job) judgeStopped(t *task, e TaskExited) {
 	default:
 		j.noteFault(t, FaultOwn, e.AtMS)
 	}
-	t.loss.tail, t.loss.why, t.loss.exit = e.Tail, describeExit(e), e
+	t.loss.tail, t.loss.why, t.loss.exit = e.Tail, describeExit(t, e), e
 	if e.Stopped {
 		return
 	}
-	j.lost(t, exitCause(e))
+	j.lost(t, exitCause(t, e))
 	if e.OutOfMemory && !j.ending() {
 		j.moveToGrow(t)
 	}

@@ -93,7 +93,7 @@ func (j *Job) exitedAtEnd(t *task, e TaskExited) {
 		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.run.number)
 	default:
 		j.becomeFailed(t)
-		t.loss.why, t.loss.tail = describeExit(e), e.Tail
+		t.loss.why, t.loss.tail = describeExit(t, e), e.Tail
 		j.record(t, KindEnded, "attempt %d: %s", t.run.number, t.loss.why)
 	}
 }

@@ -265,6 +265,7 @@ const (
 	CauseScaledDown               // a person wants fewer tasks
 	CauseVirtualLimit             // it reserved more virtual memory than its node allows
 	CauseStraggler                // it was slower than the others of its role
+	CauseServiceEnded             // its process ended with exit code 0, but the others need it
 )
 
 var causeText = [...]string{
@@ -286,10 +287,14 @@ var causeText = [...]string{
 	CauseScaledDown:         "scaled down",
 	CauseVirtualLimit:       "over the node's limit of virtual memory",
 	CauseStraggler:          "slower than the others",
+	CauseServiceEnded:       "its process ended",
 }
 
 // CauseTexts returns the texts of all causes.
 func CauseTexts() []string { return causeText[:] }
+
+// own reports whether a task's program brought its loss about.
+func (c Cause) own() bool { return c == CauseOwnFault || c == CauseServiceEnded }
 
 func (c Cause) String() string {
 	if c < 0 || int(c) >= len(causeText) {

@@ -63,7 +63,7 @@ func (j *Job) endedStopping(t *task, e TaskExited) {
 // endedByItself takes in the end of an attempt that was not told to end by this
 // application master, and has not succeeded.
 func (j *Job) endedByItself(t *task, e TaskExited) {
-	t.loss.tail, t.loss.why, t.loss.exit = e.Tail, describeExit(e), e
+	t.loss.tail, t.loss.why, t.loss.exit = e.Tail, describeExit(t, e), e
 	switch {
 	case e.Stopped: // by an application master that was lost before it wrote down why
 		if t.together() && failedStopping(e) {
@@ -76,8 +76,9 @@ func (j *Job) endedByItself(t *task, e TaskExited) {
 		j.fail(t, "cannot run its command: "+e.Detail)
 		return
 	}
-	t.loss.suspectsServices = e.Signal == 0 && exitCause(e) == CauseOwnFault
-	j.lost(t, exitCause(e))
+	cause := exitCause(t, e)
+	t.loss.suspectsServices = e.Signal == 0 && cause.own()
+	j.lost(t, cause)
 	j.becomeRestarting(t)
 	switch {
 	case e.OutOfMemory:
@@ -99,12 +100,14 @@ func (j *Job) endedByItself(t *task, e TaskExited) {
 }
 
 // exitCause is what an attempt's end is put down to.
-func exitCause(e TaskExited) Cause {
+func exitCause(t *task, e TaskExited) Cause {
 	switch {
 	case e.OutOfMemory:
 		return CauseOutOfMemory
 	case e.PeerLost:
 		return CausePeerLost
+	case t.service() && e.Code == 0 && e.Signal == 0 && !e.Stopped:
+		return CauseServiceEnded
 	default:
 		return CauseOwnFault
 	}
@@ -114,9 +117,11 @@ func exitCause(e TaskExited) Cause {
 func bySignal(e TaskExited) bool { return e.Signal != 0 || proto.ShellSignal(e.Code) != 0 }
 
 // describeExit is for the user.
-func describeExit(e TaskExited) string {
+func describeExit(t *task, e TaskExited) string {
 	var s string
 	switch {
+	case exitCause(t, e) == CauseServiceEnded:
+		s = fmt.Sprintf("exit code 0, but a %s must run until the others are done", t.role.Name)
 	case e.Error != "" && bySignal(e) && e.Detail != "" && !e.Stopped: // else the signal was the agent's
 		s = e.Detail + ": " + e.Error
 	case e.Error != "":
@@ -156,10 +161,10 @@ func (j *Job) countFailure(t *task) {
 	}
 	if n > j.restarts {
 		if t.together() {
-			j.fail(t, fmt.Sprintf("has failed, and the job with it %s; it is restarted %s (--restarts %d); this time: %s", times(n), times(j.restarts), j.restarts, t.loss.why))
+			j.fail(t, fmt.Sprintf("has failed, and the job with it %s%s; this time: %s", times(n), j.restartsAllowed(), t.loss.why))
 			return
 		}
-		j.fail(t, fmt.Sprintf("failed %s; it is restarted %s (--restarts %d); the last time: %s", times(n), times(j.restarts), j.restarts, t.loss.why))
+		j.fail(t, fmt.Sprintf("failed %s%s; the last time: %s", times(n), j.restartsAllowed(), t.loss.why))
 		return
 	}
 	n = j.inARow(failures)
@@ -171,6 +176,14 @@ func (j *Job) countFailure(t *task) {
 		}
 		j.record(t, KindNote, "it failed %s in quick succession: its next attempt waits for %s", times(n), wait)
 	}
+}
+
+// restartsAllowed continues a sentence that says how often a task has failed.
+func (j *Job) restartsAllowed() string {
+	if j.restarts == 0 {
+		return ", and --restarts 0 allows no restart"
+	}
+	return fmt.Sprintf("; it is restarted %s (--restarts %d)", times(j.restarts), j.restarts)
 }
 
 // inARow counts the last failures that followed each other closely. After an attempt
@@ -198,8 +211,6 @@ func (j *Job) backoff(n int) time.Duration {
 
 func times(n int) string {
 	switch n {
-	case 0:
-		return "not at all"
 	case 1:
 		return "once"
 	case 2:

@@ -25,7 +25,7 @@ func (j *Job) lost(t *task, c Cause) {
 	}
 	t.loss.cause = c
 	j.markDirty(t)
-	if c != CauseOwnFault && c != CausePeerLost && t.run.number >= 0 {
+	if !c.own() && c != CausePeerLost && t.run.number >= 0 {
 		j.earlyOf(t).Over = true // it may have been about to go well
 	}
 	j.emit(Record{Task: t.name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),

@@ -30,6 +30,17 @@ func TestLossesThatEndAJob(t *testing.T) {
 	}
 }
 
+// TestAServiceEnds: that it ended with exit code 0 is no failure of its process, and the loss says
+// what was expected of it instead.
+func TestAServiceEnds(t *testing.T) {
+	p := play(t, psAndWorkers(1, 1), 0)
+	p.step(core.Begin{})
+	p.exit("ps-0", core.TaskExited{Detail: "exited with 0"})
+	p.says("attempt 0: its process ended (exit code 0, but a ps must run until the others are done)")
+	p.state(proto.JobState_JOB_STATE_FAILED)
+	p.says("ps-0 failed once, and --restarts 0 allows no restart; the last time: exit code 0, but a ps must")
+}
+
 // TestNothingIsAskedForOnceTheJobEnds: also by what is found lost at the same time, and
 // by a container whose agent cannot be started.
 func TestNothingIsAskedForOnceTheJobEnds(t *testing.T) {

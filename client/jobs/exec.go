@@ -15,6 +15,9 @@ import (
 // ErrNotRun means that the command of Exec was not run, or that how it ended is not known.
 var ErrNotRun = errors.New("nothing was run")
 
+// ErrNoStacks means that the processes of a task did not print where they stand.
+var ErrNoStacks = errors.New("no stacks")
+
 // Exec runs a command in the container of a task that runs, or with stacks set has the
 // task's processes print where they stand, and writes to w what that prints. It returns
 // the command's exit code, -1 if a signal ended it. Only those who may call the application
@@ -29,19 +32,19 @@ func (j *Job) Exec(ctx context.Context, task string, command []string, stacks bo
 	defer cancel()
 	stream, err := m.Exec(ctx, &proto.ExecRequest{Task: task, Command: command, Stacks: stacks, User: whoAsks(j)})
 	if err != nil {
-		return 0, j.execError(ctx, task, err)
+		return 0, j.execError(ctx, task, stacks, err)
 	}
 	for {
 		o, err := stream.Recv()
 		if err != nil {
-			return 0, j.execError(ctx, task, err)
+			return 0, j.execError(ctx, task, stacks, err)
 		}
 		if _, err := w.Write(o.Output); err != nil {
 			return 0, err
 		}
 		switch {
 		case o.Error != "":
-			return 0, fmt.Errorf("%w in the container of %s: %s", ErrNotRun, task, o.Error)
+			return 0, notRun(stacks, task, o.Error)
 		case o.Done:
 			return int(o.Code), nil
 		}
@@ -49,11 +52,19 @@ func (j *Job) Exec(ctx context.Context, task string, command []string, stacks bo
 }
 
 // execError says what is wrong with a call of Exec.
-func (j *Job) execError(ctx context.Context, task string, err error) error {
+func (j *Job) execError(ctx context.Context, task string, stacks bool, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w in the container of %s of %s: %s", ErrNotRun, task, j.ID, status.Convert(err).Message())
+	return notRun(stacks, task+" of "+j.ID, status.Convert(err).Message())
+}
+
+// notRun says why a task's command was not run or, with stacks, why it printed none.
+func notRun(stacks bool, task, why string) error {
+	if stacks {
+		return fmt.Errorf("%w of %s: %s", ErrNoStacks, task, why)
+	}
+	return fmt.Errorf("%w in the container of %s: %s", ErrNotRun, task, why)
 }
 
 // whoAsks returns the name of this process's user.

@@ -103,7 +103,7 @@ func resolve(ref string, list []*proto.JobSummary) (*proto.JobSummary, error) {
 func describeJobs(list []*proto.JobSummary) string {
 	var lines []string
 	for _, e := range list[:min(len(list), 10)] {
-		lines = append(lines, fmt.Sprintf("  %s  %s  %s since %s, %s", e.Id, e.Name, proto.StateWord(e.State), time.UnixMilli(e.StartedUnixMs).Format(time.DateTime), e.Where))
+		lines = append(lines, fmt.Sprintf("  %s  %s  %s, started %s, %s", e.Id, e.Name, proto.StateWord(e.State), time.UnixMilli(e.StartedUnixMs).Format(time.DateTime), e.Where))
 	}
 	if n := len(list) - len(lines); n > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", n))

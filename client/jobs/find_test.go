@@ -42,7 +42,7 @@ func TestWhichJobIsMeant(t *testing.T) {
 		{"twice", []string{"2 jobs", "\n  application_1_0007  twice  waiting", "\n  application_1_0006  twice  running"}},
 		{"ovre", []string{`no job "ovre"`, "did you mean over?"}},
 		{"tw", []string{"2 jobs called"}},
-		{"application_1", []string{"7 jobs begin with", "application_1_0003  over  killed"}},
+		{"application_1", []string{"7 jobs begin with", "application_1_0003  over  killed, started "}},
 		{"else", []string{`no job "else"`, "yarn-submit list"}},
 	} {
 		e, err := resolve(c.ref, list)

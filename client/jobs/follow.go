@@ -30,7 +30,7 @@ type FollowOptions struct {
 }
 
 // question is asked at an interrupt in a terminal; a second interrupt kills the job.
-const question = "Kill the job (k, or Ctrl-C again), leave it running (l), or go on (g)? "
+const question = "Kill the job (k, or Ctrl-C again), stop following and leave it running (l), or keep following (g)? "
 
 // Follow shows a job until it ends, and returns its final state. It returns
 // client.ErrJobFailed if the job did not succeed, which has been shown by then, and

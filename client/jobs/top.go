@@ -98,12 +98,42 @@ type topView struct {
 	order    string // column by which tasks are sorted
 	reverse  bool
 	selected string // task
-	showing  string // of the selected task: log or incidents; empty: the list of tasks
+	showing  string // log or incidents, of the selected task, or keys; empty: the list of tasks
 	log      []string
 }
 
-// topOrders are the columns by which tasks can be sorted, by key.
-var topOrders = map[string]string{"n": "name", "s": "state", "c": "cpu", "m": "memory", "t": "step", "w": "network", "g": "gpu"}
+// topOrders are the columns by which tasks can be sorted, with their keys.
+var topOrders = []struct{ key, column string }{
+	{"n", "name"}, {"c", "CPU"}, {"m", "memory"}, {"s", "state"}, {"t", "step"}, {"w", "net"}, {"g", "GPU"},
+}
+
+// TopKey is what keys of Top do.
+type TopKey struct{ Keys, Does string }
+
+// TopKeys returns the keys of Top.
+func TopKeys() []TopKey {
+	var keys, columns []string
+	for _, o := range topOrders {
+		keys, columns = append(keys, o.key), append(columns, o.column)
+	}
+	return []TopKey{
+		{"j k", "select the next task, or the one before; so do the arrow keys"},
+		{"l", "show what the task wrote last; so does Enter"},
+		{"i", "show the losses of the task"},
+		{strings.Join(keys, " "), "sort by " + strings.Join(columns, ", ") + ", or reversed"},
+		{"?", "show this list"},
+		{"q", "go back to the tasks, and from them leave top; the job goes on"},
+	}
+}
+
+// keyLine is the last line where the tasks are shown.
+func keyLine() string {
+	line := "q quit  jk move  l log  i losses  sort"
+	for _, o := range topOrders {
+		line += " " + o.key
+	}
+	return line + "  ? keys"
+}
 
 // press takes in a key, and reports whether the user stays.
 func (v *topView) press(key string) bool {
@@ -114,10 +144,14 @@ func (v *topView) press(key string) bool {
 			v.selected = tasks[min(max(to, 0), len(tasks)-1)].Task
 		}
 	}
-	if order, ok := topOrders[key]; ok && v.showing == "" {
-		v.reverse = v.order == order && !v.reverse
-		v.order = order
-		return true
+	if v.showing == "" {
+		for _, o := range topOrders {
+			if o.key == key {
+				v.reverse = v.order == o.column && !v.reverse
+				v.order = o.column
+				return true
+			}
+		}
 	}
 	switch key {
 	case "interrupt":
@@ -127,6 +161,8 @@ func (v *topView) press(key string) bool {
 			return key != "q"
 		}
 		v.showing, v.log = "", nil
+	case "?":
+		v.showing, v.log = "keys", nil
 	case "up", "k":
 		move(at - 1)
 	case "down", "j":
@@ -152,15 +188,15 @@ func (v *topView) sorted() []*proto.TaskStatus {
 		switch v.order {
 		case "state":
 			return cmp.Compare(a.State, b.State)
-		case "cpu":
+		case "CPU":
 			return cmp.Compare(b.CpuCores, a.CpuCores)
 		case "memory":
 			return cmp.Compare(b.RssBytes, a.RssBytes)
 		case "step":
 			return cmp.Compare(a.Step, b.Step)
-		case "network":
+		case "net":
 			return cmp.Compare(b.ReceivedBytesPerSecond+b.SentBytesPerSecond, a.ReceivedBytesPerSecond+a.SentBytesPerSecond)
-		case "gpu":
+		case "GPU":
 			return cmp.Compare(b.GpuPercent, a.GpuPercent)
 		}
 		return 0 // as the job has them
@@ -191,7 +227,7 @@ func (v *topView) screen(width, height int, now time.Time) []string {
 	s := v.status
 	lines := append([]string{s.Id + "  " + s.Name}, p.block(s)...)
 	lines = append(lines, "")
-	help := "q quit  j/k move  l log  i losses  sort: n)ame s)tate c)pu m)em s(t)ep net(w) g)pu"
+	help := keyLine()
 	room := max(height-len(lines)-1, 0)
 	switch v.showing {
 	case "log":
@@ -203,6 +239,11 @@ func (v *topView) screen(width, height int, now time.Time) []string {
 		help = "q back"
 	case "incidents":
 		lines = append(lines, v.incidents(width, room)...)
+		help = "q back"
+	case "keys":
+		for _, k := range TopKeys() {
+			lines = append(lines, fmt.Sprintf("%-13s  %s", k.Keys, k.Does))
+		}
 		help = "q back"
 	default:
 		lines = append(lines, v.tasks(width, room, now)...)
@@ -233,7 +274,8 @@ func (v *topView) tasks(width, room int, now time.Time) []string {
 		titles = append(titles, "GPU")
 	}
 	t := terminal.NewTable(append(titles, "NODE", "NOTE")...)
-	t.Flexible, t.Optional = []string{"NODE", "NOTE"}, []string{"ATTEMPT", "NODE", "NOTE"}
+	t.Flexible, t.Optional = []string{"NODE", "NOTE"}, []string{"ATTEMPT", "NODE", "CPU", "NOTE"}
+	t.Least = map[string]int{"NODE": 16, "NOTE": 24}
 	for _, k := range list[first:min(len(list), first+rows)] {
 		mark := " "
 		if k.Task == v.selected {

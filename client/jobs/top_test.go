@@ -9,6 +9,43 @@ import (
 	"holdfast/proto"
 )
 
+// TestTopIn80Columns: all keys can be read there, a task's note says something, and no name of a
+// node is cut to what could be any.
+func TestTopIn80Columns(t *testing.T) {
+	s := &proto.JobStatus{Id: "local-20261127-050000-abcd", Name: "mnist", State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000}
+	for i := range 3 {
+		s.Tasks = append(s.Tasks, &proto.TaskStatus{
+			Task: fmt.Sprintf("worker-%d", i), State: proto.TaskState_TASK_STATE_RUNNING, Step: 12345, CpuCores: 1.5, Vcores: 2,
+			RssBytes: 300 << 20, MemoryLimitBytes: 2 << 30, Node: "localhost.localdomain", Line: "step 12345, loss 0.1234", LineAtUnixMs: 60481,
+		})
+	}
+	v := &topView{status: s, order: "name"}
+	shown := func() string {
+		var out strings.Builder
+		v.draw(&out, 80, 24, time.UnixMilli(61000))
+		return out.String()
+	}
+	text := shown()
+	if strings.Contains(text, "localho…") || !strings.Contains(text, "519ms: step 12345, loss") {
+		t.Errorf("the table is\n%s", text)
+	}
+	if !strings.Contains(text, "q quit  jk move  l log  i losses  sort n c m s t w g  ? keys"+restOfLine) {
+		t.Errorf("the last line has no room for the keys:\n%s", text)
+	}
+	if !v.press("?") {
+		t.Fatal("? leaves")
+	}
+	text = shown()
+	for _, k := range TopKeys() {
+		if !strings.Contains(text, k.Keys) || !strings.Contains(text, k.Does+restOfLine) {
+			t.Errorf("after ? there is no %q: %q in\n%s", k.Keys, k.Does, text)
+		}
+	}
+	if !v.press("q") || v.showing != "" {
+		t.Error("q does not go back to the tasks")
+	}
+}
+
 // The screen of top has the terminal's size at most, sorts, and scrolls to what is chosen.
 func TestTopScreen(t *testing.T) {
 	s := &proto.JobStatus{Id: "application_1795571056298_0001", Name: "mnist", State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, Step: 7}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,6 +36,13 @@ func CheckCommands(spec *proto.JobSpec) error {
 		return nil
 	}
 	return joinErrors("the tasks cannot run their commands:", wrong)
+}
+
+// Replaced says, for --help, what is replaced in commands, and which roles flags have.
+func Replaced() string {
+	return "In COMMAND and in --env values, {" + strings.Join(runtime.Placeholders(), "}, {") +
+		"} and {ROLE_hosts} of any role (as in {ps_hosts}, name:port separated by commas) are replaced for each task. In a flag, ROLE is " +
+		strings.Join(KnownRoles, ", ") + ", or a role that --role or the YAML file names."
 }
 
 // checkPlaceholders are complaints about words in braces that can hardly be anything but
@@ -101,7 +109,7 @@ func Notes(spec *proto.JobSpec) []string {
 		for _, word := range command {
 			if ext := path.Ext(word); (ext == ".py" || ext == ".sh") && !isShipped(spec, word) {
 				if fix := shipFlag(word); fix != "" {
-					note("%s is here, but the tasks do not get it: add %s", word, fix)
+					note("%s", notThere(spec, nil, word, fix))
 				}
 			}
 			braces(word)
@@ -153,7 +161,7 @@ func checkCommand(spec *proto.JobSpec, command []string) error {
 		return nil
 	}
 	if fix := shipFlag(script); fix != "" {
-		return client.Usagef("%s is here, but the tasks do not get it: add %s", script, fix)
+		return client.Usagef("%s", notThere(spec, command[:slices.Index(command, script)], script, fix))
 	}
 	return client.Usagef("there is no script %s for the tasks to run: it is not among --files and --archives, nor in this directory; check the path", script)
 }
@@ -217,6 +225,23 @@ func isShipped(spec *proto.JobSpec, name string) bool {
 		}
 		return shipFlag(name) == "" // a file that is here is hardly meant to be the one on HDFS
 	})
+}
+
+// notThere says that the tasks have no file with the path that a command names, and how they get
+// it: by the flag fix or, where they have the file under another name, by that in the command,
+// in which before stands in front of it.
+func notThere(spec *proto.JobSpec, before []string, name, fix string) string {
+	local, err := filepath.Abs(name)
+	at := slices.IndexFunc(spec.Files, func(f *proto.FileSpec) bool { return err == nil && !f.Archive && f.Uri == local })
+	if at < 0 {
+		return fmt.Sprintf("%s is here, but the tasks do not get it: add %s", name, fix)
+	}
+	arrives := spec.Files[at].Name
+	write := arrives
+	if len(before) == 0 && !strings.Contains(arrives, "/") {
+		write = "./" + arrives // else it would be searched for on the PATH
+	}
+	return fmt.Sprintf("%s arrives as %s: write %s, or %s", name, arrives, strings.Join(append(slices.Clone(before), write), " "), fix)
 }
 
 // shipFlag returns the flag that ships a file of the working directory under the path

@@ -16,7 +16,7 @@ import (
 // certain, and nothing else.
 func TestScriptsThatTasksDoNotGet(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"here.py", "sub/deep.py"} {
+	for _, name := range []string{"here.py", "sub/deep.py", "src/train.py", "src/deep.py"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -54,13 +54,15 @@ func TestScriptsThatTasksDoNotGet(t *testing.T) {
 		{"sleep 1000", true, ""},
 		{"python here.py", false, "here.py is here, but the tasks do not get it: add --files here.py"},
 		{"python ./sub/deep.py", true, "add --files sub/deep.py#sub/deep.py"},
+		{"python3 -u src/train.py", true, "src/train.py arrives as train.py: write python3 -u train.py, or --files src/train.py#src/train.py"},
+		{"python src/deep.py", true, "src/deep.py is here, but the tasks do not get it: add --files src/deep.py#src/deep.py"}, // another file arrives as deep.py
 		{"./here.py", false, "add --files here.py"},
 		{"python -u none.py", false, "no script none.py"},
 		{"../none.py", true, "no script ../none.py"},
 	} {
 		spec := &proto.JobSpec{
 			Local: c.local, Command: strings.Fields(c.command), Roles: []*proto.RoleSpec{{Name: "worker", Count: 2}},
-			Files:       []*proto.FileSpec{{Name: "train.py"}, {Name: "lib/t.py"}, {Name: "data/run.sh"}, {Name: "venv", Archive: true}},
+			Files:       []*proto.FileSpec{{Name: "train.py", Uri: filepath.Join(dir, "src/train.py")}, {Name: "lib/t.py"}, {Name: "data/run.sh"}, {Name: "venv", Archive: true}},
 			Checkpoints: []*proto.CheckpointSpec{{Path: "./logs"}, {Path: "/mnt/ck"}},
 		}
 		err := CheckCommands(spec)

@@ -45,6 +45,26 @@ func TestDocsHaveTheOptions(t *testing.T) {
 	}
 }
 
+// TestDocsHaveRolesAndPlaceholders: docs/options.md names every role that has flags of its own,
+// and everything that is replaced in commands.
+func TestDocsHaveRolesAndPlaceholders(t *testing.T) {
+	text, err := os.ReadFile("../../docs/options.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, roles, _ := strings.Cut(string(text), "ROLE is ")
+	roles, _, _ = strings.Cut(roles, "\n")
+	if want := "`" + strings.Join(KnownRoles, "`, `") + "`, or the name of a role"; !strings.HasPrefix(roles, want) {
+		t.Errorf("the roles are %q, want %q", roles, want)
+	}
+	_, replaced, _ := strings.Cut(string(text), "## In the command and in `env`")
+	for _, name := range runtime.Placeholders() {
+		if !strings.Contains(replaced, "`{"+name+"}`") {
+			t.Errorf("{%s} is not among what is replaced", name)
+		}
+	}
+}
+
 // TestOptionsOfFrameworks: what package runtime says of a framework's options is of
 // options that there are.
 func TestOptionsOfFrameworks(t *testing.T) {

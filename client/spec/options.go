@@ -89,7 +89,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return text(&d.Job.LogExclude, "REGEXP") },
 	}, {
 		name: "framework", group: groupProgram, help: frameworks,
-		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`, `lightgbm`) or its script imports, which is told; else `none`. What it brings: [frameworks.md](frameworks.md)",
+		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`, `lightgbm`) or its script imports, which is reported; else `none`. What it brings: [frameworks.md](frameworks.md)",
 		kind: func(d *Draft) kind { return choice(&d.Job.Framework, runtime.FrameworkNames()) },
 	}, {
 		name: "local", group: groupCluster, help: "run on this machine, without Hadoop",
@@ -116,7 +116,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return inputs(d, false) },
 	}, {
 		name: "archives", group: groupProgram, help: "archives, unpacked there into directories NAME",
-		doc:  "`.tar.gz`, `.tgz`, `.tar` or `.zip`, unpacked into a directory NAME. Brought to HDFS once for all jobs (`.holdfast/archives`), and kept by the nodes",
+		doc:  "`.tar.gz`, `.tgz`, `.tar` or `.zip`, unpacked into a directory NAME: [how to make one of your Python](#a-python-for-the-nodes). Brought to HDFS once for all jobs (`.holdfast/archives`), and kept by the nodes",
 		kind: func(d *Draft) kind { return inputs(d, true) },
 	}, {
 		name: "restarts", group: groupLosses, def: "3", help: "how often one task may fail by its own fault",
@@ -132,11 +132,11 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return milliseconds(&d.Job.StartLimitMs, time.Second, 0) },
 	}, {
 		name: "restart-stalled", group: groupLosses, def: "10m", help: "act after so long without a step; 0: never",
-		doc:  "how long a job whose tasks all run may make no step before something is done: [below](#stalls). 0: it is only told",
+		doc:  "how long a job whose tasks all run may make no step before something is done: [below](#stalls). 0: it is only reported",
 		kind: func(d *Draft) kind { return milliseconds(&d.Job.RestartStalledMs, time.Second, 0) },
 	}, {
 		name: "straggler-time", group: groupLosses, def: "2m", help: "name a task that is slower than the others for so long; 0: never",
-		doc:  "for how long a task must be slower than the others of its role to be told of as a [straggler](stragglers.md). 0: none is looked for",
+		doc:  "for how long a task must be slower than the others of its role to be reported as a [straggler](stragglers.md). 0: stragglers are not looked for",
 		kind: func(d *Draft) kind { return milliseconds(&d.Job.StragglerTimeMs, 10*time.Second, 24*time.Hour) },
 	}, {
 		name: "straggler-factor", group: groupLosses, def: "2", help: "how many times slower than the others",
@@ -144,7 +144,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return factor(&d.Job.StragglerFactor, 1.2, 100) },
 	}, {
 		name: "straggler-moves", group: groupLosses, help: "how often one straggler is moved to another node",
-		doc:  "how often one task is [moved to another node](stragglers.md#moves) because it is a straggler. Default: 0, it is only told",
+		doc:  "how often one task is [moved to another node](stragglers.md#moves) because it is a straggler. Default: 0, it is only reported",
 		kind: func(d *Draft) kind { return number(&d.Job.StragglerMoves, 0, maxCount) },
 	}, {
 		name: "stop-grace", group: groupLosses, def: "5s", help: "from SIGTERM to SIGKILL for a task; at most 10m",
@@ -231,7 +231,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return webAddress(&d.Job.HistoryUrl) },
 	}, {
 		name: "notify", group: groupCluster, help: "where to post that the job failed, stalled, has a straggler, recovered, ended",
-		doc:  "where the application master posts that the job has failed, stalled, recovered or ended, or has a straggler: [below](#notifications). `http://` or `https://`. A URL that holds a token belongs into the YAML file, since others see command lines",
+		doc:  "where the application master posts that the job has failed, stalled, recovered or ended, or has a straggler: [below](#notifications). `http://` or `https://`. A URL that holds a token belongs in the YAML file, since others see command lines",
 		kind: func(d *Draft) kind { return webhook(&d.Job.NotifyUrl) },
 	},
 }
@@ -289,7 +289,7 @@ var roleOptions = []option[proto.RoleSpec]{
 		kind: func(r *proto.RoleSpec) kind { return words(&r.AntiAffinity, "ROLE,...", nothing, nil) },
 	}, {
 		name: "processes", group: groupRoles, help: "processes of a task (pytorch: default one a GPU)",
-		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch`, `horovod` and `xgboost` one for each GPU, else 1",
+		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch`, `torchft`, `horovod` and `xgboost` one for each GPU, else 1",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Processes, 0, maxCount) },
 	}, {
 		name: "finish", group: groupRoles, help: "how long evaluators may outlast the job (default 5m)",

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -12,16 +13,19 @@ import (
 type Table struct {
 	Flexible []string // titles
 	Optional []string // titles
-	titles   []string
-	rows     [][]string
-	below    map[int]string // under the row of that number
-	most     int            // lines of each of these
+	// Least is how many characters flexible columns keep at least, by their titles; others keep
+	// leastFlexible.
+	Least  map[string]int
+	titles []string
+	rows   [][]string
+	below  map[int]string // under the row of that number
+	most   int            // lines of each of these
 }
 
 // gap separates columns.
 const gap = 2
 
-// leastFlexible is what a flexible column keeps at least.
+// leastFlexible is what a flexible column keeps at least unless the table says otherwise.
 const leastFlexible = 8
 
 // NewTable returns a table with titles and without rows.
@@ -132,7 +136,7 @@ func (t *Table) shrink(widths []int, width int) bool {
 	for ; total > width; total-- {
 		widest := -1
 		for i, title := range t.titles {
-			if slices.Contains(t.Flexible, title) && widths[i] > max(leastFlexible, len(title)) && (widest < 0 || widths[i] > widths[widest]) {
+			if slices.Contains(t.Flexible, title) && widths[i] > max(cmp.Or(t.Least[title], leastFlexible), len(title)) && (widest < 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}

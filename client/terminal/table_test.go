@@ -47,6 +47,25 @@ application_1_0002  ein Träger
 	}
 }
 
+// TestTableKeepsWhatSays: before a column has less than its least width, those go that may.
+func TestTableKeepsWhatSays(t *testing.T) {
+	table := NewTable("TASK", "CPU", "NODE", "NOTE")
+	table.Flexible, table.Optional, table.Least = []string{"NODE", "NOTE"}, []string{"NODE", "CPU"}, map[string]int{"NODE": 12, "NOTE": 20}
+	table.Add("worker-0", "1.5/2", "node-1.example.org", "step 7, and the loss of it")
+	for width, want := range map[int]string{
+		80: "worker-0  1.5/2  node-1.example.org  step 7, and the loss of it\n",
+		54: "worker-0  1.5/2  node-1.example…  step 7, and the los…\n",
+		50: "worker-0  1.5/2  step 7, and the loss of it\n",
+		40: "worker-0  1.5/2  step 7, and the loss o…\n",
+		36: "worker-0  step 7, and the loss of it\n",
+	} {
+		var b strings.Builder
+		if err := table.Write(&b, width); err != nil || !strings.HasSuffix(b.String(), want) {
+			t.Errorf("in %d columns it is\n%swant\n%s", width, b.String(), want)
+		}
+	}
+}
+
 // longest returns the characters of the longest line.
 func longest(text string) int {
 	most := 0

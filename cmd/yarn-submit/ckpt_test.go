@@ -169,7 +169,7 @@ func TestTrainersIsShown(t *testing.T) {
 		t.Errorf("show: %+v", shown)
 	}
 	text, _, _ := p.call("ckpt", "verify", "./ck")
-	contains(t, text, "not sealed, and its other files have no checksums")
+	contains(t, text, "file lengths are right, and those of torch.save agree with their checksums; no checksums of the other files to compare")
 }
 
 // TestGetGoesOn: get does again only what is not done, and writes over nothing.

@@ -244,6 +244,9 @@ func TestNotUnderstood(t *testing.T) {
 	if _, errs, code := p.call("ckpt", "rollback", "./ck", "300", "--yes"); code != client.ExitUsage || !strings.Contains(errs, "step_300") {
 		t.Errorf("rollback ended with %d: %s", code, errs)
 	}
+	if _, errs, code := p.call("ckpt", "rollback", "./ck", "300", "--dir", "foo"); code != client.ExitUsage || !strings.Contains(errs, "no checkpoint of step 300; there are no complete checkpoints below foo") {
+		t.Errorf("rollback of a directory without checkpoints ended with %d: %s", code, errs)
+	}
 }
 
 // TestOldJobsGo: directories of jobs in which nothing has changed for long are
@@ -340,7 +343,7 @@ func TestRollbackSaysWhatItMoves(t *testing.T) {
 	if code != client.ExitUsage || !strings.Contains(errs, "--yes") {
 		t.Errorf("rollback without a terminal ended with %d: %s", code, errs)
 	}
-	contains(t, out, "goes on from step-10.ckpt; 3 that it would take instead are moved aside, ", "KiB", ".holdfast/aside", "30 days",
+	contains(t, out, "goes on from step-10.ckpt; 3 newer checkpoints, which would be used instead, are moved aside, ", "KiB", ".holdfast/aside", "30 days",
 		"moves  20  complete", "step-20.ckpt", "moves  -  complete", "copies step-10.ckpt to last.ckpt", "yarn-submit ckpt rollback "+dir+" 30\n", "nothing was changed")
 	if list := listJSON(t, p, "./ck"); len(list) != 4 {
 		t.Fatalf("nobody has agreed, and there are %+v", list)

@@ -15,19 +15,26 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"holdfast/client/jobs"
+	"holdfast/client/spec"
 	"holdfast/client/submit"
 	"holdfast/cmd/yarn-submit/ckpt"
 	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/cmd/yarn-submit/job"
 	"holdfast/doctor/check"
 	"holdfast/hdfsckpt/inspect"
+	"holdfast/runtime"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/commands.md")
 
-var commandsTable = regexp.MustCompile(`(?s)(<!-- commands \(make docs\) -->\n).*?(<!-- end of commands -->)`)
+var (
+	commandsTable = regexp.MustCompile(`(?s)(<!-- commands \(make docs\) -->\n).*?(<!-- end of commands -->)`)
+	keysTable     = regexp.MustCompile(`(?s)(<!-- keys of top \(make docs\) -->\n).*?(<!-- end of keys -->)`)
+)
 
-// TestDocsHaveTheCommands: the table of docs/commands.md is that of the commands.
+// TestDocsHaveTheCommands: the tables of docs/commands.md are those of the commands, and of the
+// keys of top.
 func TestDocsHaveTheCommands(t *testing.T) {
 	const name = "../../docs/commands.md"
 	text, err := os.ReadFile(name)
@@ -37,16 +44,26 @@ func TestDocsHaveTheCommands(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| `yarn-submit ...` | | flags |\n|---|---|---|\n")
 	writeCommands(&b, newRootCommand(nil))
-	m := commandsTable.FindStringSubmatchIndex(string(text))
-	if m == nil {
-		t.Fatalf("%s has no place for the table", name)
+	keys := "| key | |\n|---|---|\n"
+	for _, k := range jobs.TopKeys() {
+		keys += fmt.Sprintf("| `%s` | %s |\n", k.Keys, k.Does)
 	}
-	want := string(text[:m[3]]) + b.String() + string(text[m[4]:])
+	want := string(text)
+	for _, table := range []struct {
+		place *regexp.Regexp
+		rows  string
+	}{{commandsTable, b.String()}, {keysTable, keys}} {
+		m := table.place.FindStringSubmatchIndex(want)
+		if m == nil {
+			t.Fatalf("%s has no place %s", name, table.place)
+		}
+		want = want[:m[3]] + table.rows + want[m[4]:]
+	}
 	if want == string(text) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of %s is not that of the commands; make docs writes it", name)
+		t.Fatalf("the tables of %s are not those of the commands and keys; make docs writes them", name)
 	}
 	if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
@@ -120,6 +137,11 @@ func TestHelpIsGrouped(t *testing.T) {
 		t.Errorf("--help is not in groups (%v):\n%s", order, help)
 	}
 	help, _, _ = p.call("run", "--help")
+	for _, name := range append(runtime.Placeholders(), "ROLE_hosts", "ps_hosts") {
+		contains(t, help, "{"+name+"}")
+	}
+	_, roles, _ := strings.Cut(help, "ROLE is")
+	contains(t, strings.Join(strings.Fields(roles), " "), strings.Join(spec.KnownRoles, ", ")+", or a role")
 	if order := []int{strings.Index(help, "\nRoles:\n"), strings.Index(help, "--ROLE-memory"), strings.Index(help, "\nThis command:\n"), strings.Index(help, "--detach")}; order[0] < 0 || !slices.IsSorted(order) {
 		t.Errorf("run --help is not in groups (%v):\n%s", order, help)
 	}

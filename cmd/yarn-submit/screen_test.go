@@ -265,7 +265,13 @@ func TestTensorsArePlotted(t *testing.T) {
 	if rows < 5 {
 		t.Errorf("the histograms of the same tensor are\n%s", text)
 	}
-	if _, errs, code := p.call("ckpt", "diff", "./ck", "40", "41", "--filter", "none"); code != client.ExitUsage || !strings.Contains(errs, "no tensor is like") {
-		t.Errorf("diff of what is not there ended with %d: %s", code, errs)
+	for _, args := range [][]string{
+		{"ckpt", "diff", "./ck", "40", "41", "--filter", "none"},
+		{"ckpt", "show", "./ck", "40", "--filter", "none"},
+		{"ckpt", "show", "./ck", "40", "--filter", "none", "-o", "json"},
+	} {
+		if _, errs, code := p.call(args...); code != client.ExitUsage || !strings.Contains(errs, "no tensor is like") {
+			t.Errorf("%v ended with %d: %s", args, code, errs)
+		}
 	}
 }

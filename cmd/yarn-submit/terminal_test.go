@@ -91,7 +91,7 @@ func TestCheckpointCommandsOnATerminal(t *testing.T) {
 		t.Errorf("verify ended with %d", code)
 	}
 	x.See("m-7 [####", 1)
-	x.See("all of its", 1)
+	x.See("read all ", 1)
 
 	x = inTerminal(t, p.command("ckpt", "rollback", "./ck", "8"))
 	x.See("stays  9", 1)

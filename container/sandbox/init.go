@@ -312,6 +312,15 @@ func (k *initProcess) adopt(pid int) error {
 	return nil
 }
 
+// makeExecutable says what to do about a file that may not be executed.
+func makeExecutable(name string) string {
+	interpreter := "its interpreter"
+	if strings.HasSuffix(name, ".py") {
+		interpreter = "python"
+	}
+	return fmt.Sprintf("chmod +x %s, or run it with %s", name, interpreter)
+}
+
 // findCommand finds a command by its name as a shell does.
 func findCommand(name, dir string, env []string) (string, error) {
 	at := func(p string) string {
@@ -333,7 +342,11 @@ func findCommand(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		p := at(name)
 		if err := executable(p); err != nil {
-			return "", fmt.Errorf("the command %s cannot be run on this node: %w", p, err)
+			remedy := ""
+			if errors.Is(err, syscall.EACCES) {
+				remedy = "; " + makeExecutable(filepath.Base(p))
+			}
+			return "", fmt.Errorf("the command %s cannot be run on this node: %w%s", p, err, remedy)
 		}
 		return p, nil
 	}

@@ -46,6 +46,18 @@ func (p Problem) String() string {
 	return f.String()
 }
 
+// Agreed says of a checkpoint in which Verify has found nothing wrong what that shows.
+func Agreed(c *format.Checkpoint) string {
+	summed := c.Traits().Summed
+	switch {
+	case c.Manifest != nil || c.Contents() != nil && summed == "":
+		return "all agree with " + VerifiedBy(c)
+	case c.Contents() == nil || summed == format.NotSummed:
+		return "file lengths are right; no checksums to compare"
+	}
+	return "file lengths are right, and " + summed + " agree with their checksums; no checksums of the other files to compare"
+}
+
 // VerifiedBy says what Verify compares a checkpoint with.
 func VerifiedBy(c *format.Checkpoint) string {
 	summed := c.Traits().Summed

@@ -30,6 +30,7 @@ var retired = []struct{ pattern, term string }{
 	{`\bat rest\b|\bdoubts?\b|\bcircumstances\b|\bunbroken\b`, "idle, or what is really meant"},
 	{`\btells whether\b`, "report whether"},
 	{`\bmend(s|ed|ing)?\b`, "repair, fix"},
+	{`^(<<<<<<<|>>>>>>>) `, "what was meant: a merge has left this"},
 }
 
 // TestRetiredWords: code, comments, messages and documentation have the field's terms.

@@ -28,6 +28,13 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestTheSignalThatStopsIsNoReason",
 	},
 	{
+		promise: "a parameter server that ends with exit code 0 is not said to have failed",
+		file:    "am/core/exit.go",
+		old:     `	case t.service() && e.Code == 0`,
+		new:     `	case false && e.Code == 0`,
+		pkg:     "am/core", test: "TestAServiceEnds",
+	},
+	{
 		promise: "ranks that cannot save together any longer are not waited for",
 		file:    "am/core/loss.go",
 		old:     `t.role.SavesTogether && j.limits.Abandon`,

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/client/terminal"
 	"holdfast/cmd/yarn-submit/cli"
@@ -64,7 +63,7 @@ func runDiff(cmd *cobra.Command, o *diffOptions, ref, first, second string) erro
 		selected := filtered(o.filter, a, b)
 		names := selectedNames(selected, a, b)
 		if len(names) == 0 && o.filter != "" {
-			return client.Usagef("no tensor is like %q: see yarn-submit ckpt show %s %s", o.filter, ref, first)
+			return noTensor(o.filter, ref, first)
 		}
 		result, err := inspect.CompareTensors(ctx, a, b, selected, math.MaxInt64, cli.Bar(cmd, strings.Join(titles[:], ", ")))
 		cli.EraseBar(cmd)

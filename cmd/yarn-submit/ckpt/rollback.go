@@ -78,11 +78,11 @@ func showRollback(w io.Writer, r *inspect.Rollback) {
 	case len(r.Newer) > 0:
 		fmt.Fprintf(w, "; %d newer checkpoints stay, and are not restored from\n", len(r.Newer))
 	case len(r.Moved) > 0:
-		are := "are"
+		newer, are := "newer checkpoints", "are"
 		if len(r.Moved) == 1 {
-			are = "is"
+			newer, are = "newer checkpoint", "is"
 		}
-		fmt.Fprintf(w, "; %d that it would take instead %s moved aside, %s, to .holdfast/aside in the directory, for 30 days\n", len(r.Moved), are, humanize.IBytes(uint64(r.Bytes)))
+		fmt.Fprintf(w, "; %d %s, which would be used instead, %s moved aside, %s, to .holdfast/aside in the directory, for 30 days\n", len(r.Moved), newer, are, humanize.IBytes(uint64(r.Bytes)))
 	default:
 		fmt.Fprintln(w, "; none is newer")
 	}

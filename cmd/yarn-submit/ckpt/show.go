@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/client/terminal"
 	"holdfast/cmd/yarn-submit/cli"
@@ -82,6 +83,8 @@ func runShow(cmd *cobra.Command, o *showOptions, ref, which string) error {
 			}
 		}
 		switch {
+		case err == nil && o.filter != "" && len(shown.Tensors) == 0:
+			return noTensor(o.filter, ref, which)
 		case !o.JSON():
 			return errors.Join(writeCheckpoint(cmd.OutOrStdout(), shown, only, columns(o.wide)), unseen)
 		case unseen != nil:
@@ -112,6 +115,11 @@ func shownTensors(cmd *cobra.Command, s store.Store, c *format.Checkpoint, o *sh
 		return list, nil, fmt.Errorf("how the values of %s are spread is not known: %w", selected[0].Name, err)
 	}
 	return list, &values, nil
+}
+
+// noTensor is the error where a filter selects no tensor of a checkpoint.
+func noTensor(filter, ref, which string) error {
+	return client.Usagef("no tensor is like %q: see %s", filter, strings.TrimSpace("yarn-submit ckpt show "+ref+" "+which))
 }
 
 // writeCheckpoint writes a checkpoint for people, in tables of at most width columns (0: of any

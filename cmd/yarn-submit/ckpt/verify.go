@@ -58,7 +58,7 @@ func runVerify(cmd *cobra.Command, o *cli.Output, ref, which string) error {
 		}
 		w := cmd.OutOrStdout()
 		if result.OK {
-			_, err = fmt.Fprintf(w, "%s/%s: all of its %s agree with %s\n", d.Store.URI(), c.Name, humanize.IBytes(uint64(c.Size)), inspect.VerifiedBy(c))
+			_, err = fmt.Fprintf(w, "%s/%s: read all %s; %s\n", d.Store.URI(), c.Name, humanize.IBytes(uint64(c.Size)), inspect.Agreed(c))
 			return err
 		}
 		fmt.Fprintf(w, "%s/%s is damaged:\n", d.Store.URI(), c.Name)

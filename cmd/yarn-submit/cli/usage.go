@@ -23,6 +23,21 @@ func WrapUsage(cmd *cobra.Command) {
 	cmd.SetUsageTemplate(template)
 }
 
+// Wrapped breaks a text into lines of at most UsageWidth characters, each with its end.
+func Wrapped(text string) string {
+	var b strings.Builder
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > UsageWidth {
+			b.WriteString(line + "\n")
+			line = ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	b.WriteString(line + "\n")
+	return b.String()
+}
+
 // UnknownCommand says that the first of args is no command below cmd; nil if
 // there is none.
 func UnknownCommand(cmd *cobra.Command, args []string) error {

@@ -17,7 +17,7 @@ import (
 func NewRerunCommand(args []string) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
-		Use:   "rerun JOB [flags] [-- COMMAND...]",
+		Use:   "rerun [JOB] [flags] [-- COMMAND...]",
 		Short: "run a job again, with other flags if you like",
 		Long: `Rerun starts a job as another was started, and follows it. Flags, which are
 those of run, override what that job was given; those that can be repeated add

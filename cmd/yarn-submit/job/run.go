@@ -35,12 +35,7 @@ func NewRunCommand(args []string) *cobra.Command {
 		Short: "start a job, and follow it",
 		Long: `Run starts a job and follows it to its end.
 
-In COMMAND and in --env values, {role}, {index}, {task}, {attempt}, {port},
-{host}, {rank}, {world_size}, {node_rank}, {master_addr}, {master_port},
-{cluster_json} and {ROLE_hosts} of any role (as in {ps_hosts}, name:port
-separated by commas) are replaced for each task. In a flag, ROLE is ps, worker,
-chief, evaluator, tensorboard, or a role that --role or the YAML file names.
-
+` + cli.Wrapped(spec.Replaced()) + `
 Ctrl-C in a terminal asks whether to kill the job or to leave it running; a
 second one kills it. Elsewhere SIGINT and SIGTERM kill it. What the tasks write
 is shown with --logs, and at any time by yarn-submit logs.`,

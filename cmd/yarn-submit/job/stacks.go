@@ -70,7 +70,7 @@ func runStacks(cmd *cobra.Command, o *stacksOptions, args []string) error {
 		}
 		var b bytes.Buffer
 		_, err := j.Exec(ctx, t.Task, nil, true, &b)
-		if err != nil && (!errors.Is(err, jobs.ErrNotRun) || len(list) == 1) {
+		if err != nil && (!errors.Is(err, jobs.ErrNoStacks) || len(list) == 1) {
 			return err
 		}
 		found := TaskStacks{Task: t.Task, Stacks: b.String()}

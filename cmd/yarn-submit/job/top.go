@@ -21,10 +21,10 @@ func NewTopCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "top [JOB]",
 		Short: "watch a job's tasks on the whole terminal",
-		Long: `Top shows a job's tasks as they change: sorted by name, state, memory or
-step, and of one of them what it wrote last, or its losses. It needs a terminal;
-the job goes on when you leave.
+		Long: `Top shows a job's tasks as they change, and what one of them wrote last, or its
+losses. It needs a terminal. Keys:
 
+` + topKeys() + `
 ` + cli.WhichJob,
 		Example: `  yarn-submit top
   yarn-submit top mnist`,
@@ -32,6 +32,15 @@ the job goes on when you leave.
 		ValidArgsFunction: cli.CompleteJob,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runTop(cmd, cli.JobOf(args)) },
 	}
+}
+
+// topKeys lists the keys for --help.
+func topKeys() string {
+	var b strings.Builder
+	for _, k := range jobs.TopKeys() {
+		fmt.Fprintf(&b, "  %-13s  %s\n", k.Keys, k.Does)
+	}
+	return b.String()
 }
 
 // topLogTimeout bounds how long top waits for the log that it shows.
