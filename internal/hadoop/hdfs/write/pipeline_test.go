@@ -78,3 +78,50 @@ func TestTheSenderDoesNotOutwaitTheProbe(t *testing.T) {
 		_ = f.Abort()
 	})
 }
+
+// TestAFlushAtABlocksEdgeIsVisible: the NameNode knows the length of a block that is full, though no
+// other one has been begun.
+func TestAFlushAtABlocksEdgeIsVisible(t *testing.T) {
+	nn := &fakeNN{nodes: []*wire.DatanodeInfoProto{dn("well", 2)}}
+	c := New(nn, Options{Replication: 1, BlockSize: 1 << 20, Dial: dialTo(map[string]*fakeDN{"well": {acks: true, reads: true, answers: true}})})
+	f, err := c.Create(t.Context(), "/f", 0o644, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Abort()
+	for _, n := range []int{1000, 1<<20 - 1000} {
+		if _, err := f.Write(make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := nn.visible(); got != f.Length() {
+			t.Errorf("flushed are %d bytes, and the NameNode tells a reader of %d", f.Length(), got)
+		}
+	}
+}
+
+// TestBlocksEndOnTheDisks: after SyncEnds, each block that ends is on the disks, whatever was flushed.
+func TestBlocksEndOnTheDisks(t *testing.T) {
+	d := &fakeDN{acks: true, reads: true, answers: true}
+	c := New(&fakeNN{nodes: []*wire.DatanodeInfoProto{dn("well", 2)}}, Options{Replication: 1, BlockSize: 1 << 20, Dial: dialTo(map[string]*fakeDN{"well": d})})
+	for _, want := range []int{0, 3} {
+		f, err := c.Create(t.Context(), "/f", 0o644, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want > 0 {
+			f.SyncEnds()
+		}
+		if _, err := f.Write(make([]byte, 2<<20+1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := int(d.synced.Load()); got != want {
+			t.Errorf("of 3 blocks %d were written to the disk, want %d", got, want)
+		}
+	}
+}
