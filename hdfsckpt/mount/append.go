@@ -45,9 +45,9 @@ func (w *work) tellEvents(at int64, data []byte) {
 	}
 }
 
-// flushAppend makes what was appended visible to readers.
-func (w *work) flushAppend() error {
-	if w.app == nil || !w.unseen {
+// flushAppend makes what was appended visible to readers; with sync it is on disk then, too.
+func (w *work) flushAppend(sync bool) error {
+	if w.app == nil || !w.unseen && !(sync && w.unsynced) {
 		return nil
 	}
 	_, leave, err := w.f.gate.Enter()
@@ -55,25 +55,32 @@ func (w *work) flushAppend() error {
 		return w.fail("flushing", err)
 	}
 	defer leave()
-	if err := w.app.Flush(); err != nil {
+	flush := w.app.Flush
+	if sync {
+		flush = w.app.Sync
+	}
+	if err := flush(); err != nil {
 		return w.fail("flushing", err)
 	}
-	w.unseen = false
+	w.unseen, w.unsynced = false, w.unsynced && !sync
 	w.f.mu.Lock()
 	w.n.version++ // readers open it anew, longer
 	w.f.mu.Unlock()
 	return nil
 }
 
-// sync implements fsync(2). It flushes a visible file. For one that is hidden until close
-// it does nothing, since close reports errors.
+// sync implements fsync(2). What was added to a visible file is on disk then. One that is hidden
+// until close will be on disk when it gets its name; close reports errors.
 func (w *work) sync() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
 		return w.err
 	}
-	return w.flushAppend()
+	if w.synced = true; w.stream != nil {
+		w.stream.SyncAtClose()
+	}
+	return w.flushAppend(true)
 }
 
 // flushLoop periodically makes what was appended to event files visible to readers, for all
@@ -97,7 +104,7 @@ func (f *FS) flushLoop() {
 			}
 			go func() {
 				defer w.mu.Unlock()
-				w.flushAppend() // the next write, fsync or close returns the error
+				w.flushAppend(false) // the next write, fsync or close returns the error
 			}()
 		}
 	}

@@ -29,6 +29,8 @@
 //     O_APPEND, and not to be emptied, are written in place, and flushed to
 //     readers every FlushEvery. A writer that is killed loses what it had written
 //     since the last fsync at most, and never the file.
+//   - FSYNC has what was added in place on the DataNodes' disks; of a hidden file it has
+//     that done when it is published.
 //   - Inputs (Options.Inputs) are seen in front of the store, from a local directory, and
 //     cannot be changed. A directory of inputs comes into being in the store when
 //     something is written in it.

@@ -28,7 +28,8 @@ type faulty struct {
 	room    atomic.Int64             // bytes that may still be written; < 0: no limit
 	onClose atomic.Pointer[error]    // what closing a written file fails with
 	stalled atomic.Pointer[chan int] // every call waits until it is closed
-	full    atomic.Bool              // no directory can be made
+	full    atomic.Bool              // no directory and no file can be made
+	onName  atomic.Pointer[func()]   // called once, before a file gets another name
 }
 
 func newFaulty(t *testing.T) (*faulty, string) {
@@ -70,13 +71,20 @@ func (s *faulty) Mkdir(ctx context.Context, name string, perm fs.FileMode) error
 	return s.Store.Mkdir(ctx, name, perm)
 }
 
-func (s *faulty) Rename(ctx context.Context, from, to string) error {
+func (s *faulty) naming() {
 	s.wait()
+	if do := s.onName.Swap(nil); do != nil {
+		(*do)()
+	}
+}
+
+func (s *faulty) Rename(ctx context.Context, from, to string) error {
+	s.naming()
 	return s.Store.Rename(ctx, from, to)
 }
 
 func (s *faulty) RenameNew(ctx context.Context, from, to string) error {
-	s.wait()
+	s.naming()
 	return s.Store.RenameNew(ctx, from, to)
 }
 
@@ -87,6 +95,9 @@ func (s *faulty) Remove(ctx context.Context, name string) error {
 
 func (s *faulty) Stage(ctx context.Context, name string, perm fs.FileMode) (store.Writer, error) {
 	s.wait()
+	if s.full.Load() {
+		return nil, fmt.Errorf("the quota of /user/alice (20 names) is used up: %w", syscall.EDQUOT)
+	}
 	w, err := s.Store.Stage(ctx, name, perm)
 	if err != nil {
 		return nil, err
@@ -134,6 +145,13 @@ func (a *faultyAppender) Flush() error {
 		return err
 	}
 	return a.Appender.Flush()
+}
+
+func (a *faultyAppender) Sync() error {
+	if err := a.s.take(1); err != nil {
+		return err
+	}
+	return a.Appender.Sync()
 }
 
 func (s *faulty) Open(ctx context.Context, name string) (store.Reader, error) {
@@ -234,6 +252,69 @@ func TestFailureReachesTheWriter(t *testing.T) {
 		t.Errorf("after room was made: %q", got)
 	}
 	noLeftovers(t, dir)
+}
+
+// TestAFailedTruncationLosesNothing: an open(O_TRUNC), or a truncation, that fails changes nothing
+// for who is writing the file, wherever that has what was written.
+func TestAFailedTruncationLosesNothing(t *testing.T) {
+	for name, write := range map[string]func(p *process, fd int){
+		"streamed":          func(p *process, fd int) { p.write(fd, "new") },
+		"spooled":           func(p *process, fd int) { p.pwrite(fd, 1, "ew"); p.pwrite(fd, 0, "n") },
+		"events.tfevents.1": func(p *process, fd int) { p.write(fd, "new") },
+	} {
+		for _, more := range []string{"", "er"} {
+			t.Run(name+more, func(t *testing.T) {
+				s, _ := newFaulty(t)
+				m, p := mountStore(t, s), newProcess(t)
+				p.put(m.path(name), "former text")
+				fd := p.open(m.path(name), forNew)
+				write(p, fd)
+				s.full.Store(true)
+				p.fails(call{Op: "open", Path: m.path(name), Flags: forNew}, syscall.EDQUOT)
+				p.fails(call{Op: "truncate", Path: m.path(name)}, syscall.EDQUOT)
+				s.full.Store(false)
+				p.pwrite(fd, 3, more)
+				p.close(fd)
+				if got := p.get(m.path(name)); got != "new"+more {
+					t.Errorf("writes and close(2) of %q succeed, and the file has %q", "new"+more, got)
+				}
+			})
+		}
+	}
+}
+
+// TestAReadTellsOfAFailedFlush: a read that finds less because a flush has failed does not say
+// that the file ends there.
+func TestAReadTellsOfAFailedFlush(t *testing.T) {
+	s, _ := newFaulty(t)
+	m, p := mountStore(t, s), newProcess(t)
+	p.put(m.path("log"), "")
+	fd := p.open(m.path("log"), unix.O_RDWR|unix.O_APPEND)
+	s.room.Store(0)
+	p.write(fd, "hello")
+	p.fails(call{Op: "pread", Fd: fd, Size: 100}, syscall.EDQUOT)
+}
+
+// TestNoReplaceAmongTasks: what another task closes in the moment before a rename that must not
+// replace is not replaced.
+func TestNoReplaceAmongTasks(t *testing.T) {
+	for _, to := range []string{"to", "model.safetensors"} { // what is a checkpoint is retained when it is replaced
+		s, dir := newFaulty(t)
+		m, p := mountStore(t, s), newProcess(t)
+		p.put(m.path("from"), "its own")
+		closes := func() {
+			if err := os.WriteFile(filepath.Join(dir, to), []byte("the other's"), 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+		s.onName.Store(&closes)
+		p.fails(call{Op: "rename", Path: m.path("from"), To: m.path(to), Flags: unix.RENAME_NOREPLACE}, syscall.EEXIST)
+		for name, want := range map[string]string{"from": "its own", to: "the other's"} {
+			if got := p.get(m.path(name)); got != want {
+				t.Errorf("%s has %q", name, got)
+			}
+		}
+	}
 }
 
 func TestSpoolRefuses(t *testing.T) {

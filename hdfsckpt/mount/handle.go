@@ -283,11 +283,6 @@ func (f *FS) willTruncate(fh uint64) {
 	}
 }
 
-// write writes data, in the order of the requests.
-func (f *FS) write(h *handle, data []byte, off int64) (uint32, fuse.Status) {
-	return f.wrote(h, len(data), h.work.write(data, off, h.atEnd))
-}
-
 func (f *FS) wrote(h *handle, n int, err error) (uint32, fuse.Status) {
 	if err != nil {
 		return 0, f.fail("write", f.nameOf(h.n), err)

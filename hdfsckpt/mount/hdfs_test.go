@@ -67,6 +67,7 @@ func TestHDFS(t *testing.T) {
 	})
 	t.Run("tasks append to one file", func(t *testing.T) { tasksAppend(t, on(t, "append"), false) })
 	t.Run("a new log outlives its writer", func(t *testing.T) { newLogOutlivesItsWriter(t, on(t, "log")) })
+	t.Run("fsync", func(t *testing.T) { hdfsFsync(t, cluster, on(t, "fsync")) })
 	t.Run("a log is opened for each line", func(t *testing.T) {
 		small, err := conf.Load(cluster.ConfDir())
 		if err != nil {
@@ -118,6 +119,45 @@ func hdfsBox(t *testing.T, c *testcluster.Cluster, open func() store.Store) *box
 	}
 	letOthersIn(c.ConfDir())
 	return newBox(t, s.URI(), c.ConfDir())
+}
+
+// hdfsFsync: what fsync has said yes to is on the disk of each DataNode, of a visible file at once and
+// of one that is hidden when it is closed. Nothing else asks for the disks.
+func hdfsFsync(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
+	const replicas = 2
+	m, p := mountStore(t, open()), newProcess(t)
+	before := c.Fsyncs(t)
+	other := newProcess(t)
+	events := p.open(m.path("events.tfevents.1"), forNew)
+	p.write(events, "event")
+	eventually(t, "the event is flushed", func() bool { return other.get(m.path("events.tfevents.1")) == "event" })
+	p.close(events)
+	p.put(m.path("plain"), "content")
+
+	log := p.open(m.path("log"), forLog)
+	p.write(log, "line")
+	began := time.Now()
+	p.do(call{Op: "fsync", Fd: log})
+	t.Logf("fsync took %s", time.Since(began))
+	p.do(call{Op: "fsync", Fd: log}) // has nothing to do
+	p.close(log)
+	for _, name := range []string{"streamed", "spooled"} {
+		fd := p.open(m.path(name), forNewRW)
+		if name == "spooled" {
+			p.pwrite(fd, 10, "x")
+		}
+		p.pwrite(fd, 0, "content")
+		p.do(call{Op: "fsync", Fd: fd})
+		p.close(fd)
+	}
+	const want = replicas * (1 /* the log's fsync */ + 1 /* its block's end */ + 2 /* the hidden ones */)
+	limit := time.Now().Add(30 * time.Second)
+	for c.Fsyncs(t)-before < want && time.Now().Before(limit) {
+		time.Sleep(200 * time.Millisecond)
+	}
+	if got := c.Fsyncs(t) - before; got != want {
+		t.Errorf("the DataNodes called fsync %d times, want %d", got, want)
+	}
 }
 
 // hdfsQuota: what a directory may still hold is what df(1) shows, and what is

@@ -2,6 +2,7 @@ package mount_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -375,6 +376,32 @@ func init() {
 		}
 		a.Data = append([]byte(nil), kept[c.Fd]...)
 		return err
+	}
+}
+
+// TestAMappedPageStaysInItsPlace: what is changed in a mapping is written where it is, also through
+// a descriptor that appends ("a+b").
+func TestAMappedPageStaysInItsPlace(t *testing.T) {
+	m, _ := mountLocal(t)
+	p := newProcess(t)
+	p.put(m.path("a"), strings.Repeat("a", 8192))
+	fd := p.open(m.path("a"), unix.O_RDWR|unix.O_APPEND)
+	p.do(call{Op: "change mapped", Fd: fd, Data: []byte("new")})
+	p.write(fd, "end")
+	p.close(fd)
+	if got, want := p.get(m.path("a")), "new"+strings.Repeat("a", 8189)+"end"; got != want {
+		t.Errorf("the file has %d bytes, which begin with %.5q", len(got), got)
+	}
+}
+
+func init() {
+	more["change mapped"] = func(c call, a *answer) error {
+		b, err := unix.Mmap(c.Fd, 0, len(c.Data), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			return err
+		}
+		copy(b, c.Data)
+		return errors.Join(unix.Msync(b, unix.MS_SYNC), unix.Munmap(b))
 	}
 }
 

@@ -161,6 +161,9 @@ func (w *work) createTemporary(ctx context.Context) (store.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.synced {
+		s.SyncAtClose()
+	}
 	w.tmp, w.tmpPerm = name, perm
 	return s, nil
 }
@@ -254,7 +257,7 @@ func (w *work) closeAppend() error {
 	}
 	defer leave()
 	app := w.app
-	w.app, w.unseen = nil, false
+	w.app, w.unseen, w.unsynced = nil, false, false
 	if err := app.Close(); err != nil {
 		return w.fail("closing", err)
 	}

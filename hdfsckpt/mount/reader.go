@@ -187,7 +187,8 @@ func (w *work) read(buf []byte, off int64) (n int, done bool, err error) {
 		return 0, true, nil
 	}
 	if w.at == inPlace {
-		return 0, false, w.flushAppend()
+		err := w.flushAppend(false)
+		return 0, err != nil, err // what is not flushed is not at the end of the file for the store
 	}
 	if err := w.toSpool(); err != nil {
 		return 0, true, w.fail("reading back", err)

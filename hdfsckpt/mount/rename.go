@@ -85,16 +85,13 @@ func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	}
 	n, works, unlock := f.lockWorks(d1, oldName, d2, newName)
 	defer unlock()
-	if in.Flags&renameNoReplace != 0 {
-		if n[1] != nil && n[1].hidden() {
-			return fuse.Status(syscall.EEXIST)
-		}
-		if _, err := f.store.Stat(ctx, p2); err == nil {
-			return fuse.Status(syscall.EEXIST)
-		}
+	replaces := in.Flags&renameNoReplace == 0
+	if replaces {
+		f.preserveReplaced(n[1], works[1])
+	} else if n[1] != nil && n[1].hidden() {
+		return fuse.Status(syscall.EEXIST)
 	}
-	f.preserveReplaced(n[1], works[1])
-	moved, err := f.renameStored(ctx, n[0], n[1], works[0], p1, p2)
+	moved, err := f.renameStored(ctx, n[0], n[1], works[0], p1, p2, replaces)
 	if err != nil {
 		return f.fail("rename to "+p2, p1, err)
 	}
@@ -143,8 +140,8 @@ func (f *FS) preserveReplaced(n *node, w *work) {
 }
 
 // renameStored renames in the store what is there of a file; moved tells
-// whether something was.
-func (f *FS) renameStored(ctx context.Context, from, to *node, w *work, p1, p2 string) (moved bool, err error) {
+// whether something was. Unless it replaces, the new name must be free (EEXIST).
+func (f *FS) renameStored(ctx context.Context, from, to *node, w *work, p1, p2 string, replaces bool) (moved bool, err error) {
 	f.mu.Lock()
 	hidden := w != nil && w.local.Load()
 	busy := to != nil && to.dir && hasHidden(to)
@@ -157,7 +154,11 @@ func (f *FS) renameStored(ctx context.Context, from, to *node, w *work, p1, p2 s
 		return false, syscall.ENOTDIR
 	}
 	if !hidden || w.at == inPlace || w.replaces {
-		err := f.retaining.Rename(ctx, p1, p2)
+		change := f.retaining.Rename
+		if !replaces {
+			change = f.retaining.RenameNew
+		}
+		err := change(ctx, p1, p2)
 		if err == nil {
 			return true, nil
 		}
@@ -169,6 +170,8 @@ func (f *FS) renameStored(ctx context.Context, from, to *node, w *work, p1, p2 s
 	// be possible.
 	info, err := f.store.Stat(ctx, p2)
 	switch {
+	case err == nil && !replaces:
+		return false, syscall.EEXIST
 	case err == nil && info.IsDir():
 		return false, syscall.EISDIR
 	case err == nil:

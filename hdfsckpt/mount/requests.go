@@ -189,15 +189,15 @@ func (f *FS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint3
 		return 0, fuse.EBADF
 	}
 	f.willWrite(h, in)
-	off := int64(in.Offset)
-	if wait := h.work.take(data, off, h.atEnd); wait != nil {
+	off, atEnd := int64(in.Offset), h.atEnd && in.WriteFlags&fuse.WRITE_CACHE == 0 // pages of a mapping have their place
+	if wait := h.work.take(data, off, atEnd); wait != nil {
 		return await(f, cancel, in.Pid, func() (uint32, fuse.Status) { return f.wrote(h, len(data), wait()) }, nil)
 	}
 	b := f.pool.Get().(*[]byte)
 	n := copy(*b, data)
 	return await(f, cancel, in.Pid, func() (uint32, fuse.Status) {
 		defer f.pool.Put(b)
-		return f.write(h, (*b)[:n], off)
+		return f.wrote(h, n, h.work.write((*b)[:n], off, atEnd))
 	}, nil)
 }
 

@@ -57,7 +57,7 @@ func (w *work) toSpool() error {
 		err = w.readBack(spool)
 	case inPlace:
 		if err = w.app.Close(); err == nil {
-			w.app, w.unseen = nil, false
+			w.app, w.unseen, w.unsynced = nil, false, false
 			err = w.download(spool)
 		}
 	default:

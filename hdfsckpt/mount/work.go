@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"context"
 	"hash/crc32"
 	"io/fs"
 	"maps"
@@ -60,6 +61,8 @@ type work struct {
 	tmpPerm  fs.FileMode // what the temporary file was made with
 	app      store.Appender
 	unseen   bool // app has something that readers do not see yet
+	unsynced bool // app has something that may not be on disk
+	synced   bool // fsync(2) was called: what is published is on disk
 	spool    *os.File
 	times    *[2]time.Time // to set when published
 }
@@ -155,7 +158,8 @@ func (w *work) fail(op string, err error) error {
 	return w.err
 }
 
-// restart makes the content empty: a new file, O_TRUNC, or truncation to 0.
+// restart makes the content empty: a new file, O_TRUNC, or truncation to 0. Where it fails, what
+// has been written stays.
 func (w *work) restart() error {
 	if w.err != nil {
 		return w.err
@@ -165,41 +169,56 @@ func (w *work) restart() error {
 		return err
 	}
 	defer leave()
-	w.discard()
 	name, ok := w.f.path(w.n)
 	if !ok {
 		return w.restartUnnamed()
 	}
-	perm := fs.FileMode(w.perm.Load()).Perm()
 	if w.grows {
-		if w.replaces {
-			w.f.mu.Lock()
-			d := w.n.parent
-			w.f.mu.Unlock()
-			if d == nil {
-				return syscall.ESTALE
-			}
-			if err := w.f.makeEmpty(ctx, d, name, perm); err != nil {
-				return err
-			}
-		}
-		app, err := w.f.store.Append(ctx, name, perm)
-		if err != nil {
-			return err
-		}
-		w.app, w.at, w.replaces = app, inPlace, true
-		w.touched(0)
-		w.f.forgetInfo(w.n)
-		return nil
+		return w.restartInPlace(ctx, name)
 	}
 	s, err := w.createTemporary(ctx)
 	if err != nil {
 		return err
 	}
+	w.discard()
 	w.stream, w.at = s, inStream
 	w.sum, w.summed = 0, true
 	w.dirty = true
 	w.touched(0)
+	return nil
+}
+
+// restartInPlace is restart for a file that is written in place.
+func (w *work) restartInPlace(ctx context.Context, name string) error {
+	// The empty file is another one: the former is completed first, so that it has all that was
+	// added if a later step fails.
+	if err := w.closeAppend(); err != nil {
+		return err
+	}
+	perm := fs.FileMode(w.perm.Load()).Perm()
+	if w.replaces {
+		w.f.mu.Lock()
+		d := w.n.parent
+		w.f.mu.Unlock()
+		if d == nil {
+			return syscall.ESTALE
+		}
+		if err := w.f.makeEmpty(ctx, d, name, perm); err != nil {
+			return err
+		}
+		if w.at == inStore {
+			w.size.Store(0)
+		}
+		w.f.forgetInfo(w.n)
+	}
+	app, err := w.f.store.Append(ctx, name, perm)
+	if err != nil {
+		return err
+	}
+	w.discard()
+	w.app, w.at, w.replaces = app, inPlace, true
+	w.touched(0)
+	w.f.forgetInfo(w.n)
 	return nil
 }
 
@@ -209,6 +228,7 @@ func (w *work) restartUnnamed() error {
 	if err != nil {
 		return err
 	}
+	w.discard()
 	w.spool, w.at = spool, inSpool
 	w.dirty = true
 	w.touched(0)
@@ -253,7 +273,7 @@ func (w *work) write(data []byte, off int64, atEnd bool) error {
 		w.sum = crc32.Update(w.sum, castagnoli, data)
 		return nil
 	case w.at == inPlace && sequential:
-		w.unseen = true
+		w.unseen, w.unsynced = true, true
 		if err := w.writeTo(w.app.Write, data); err != nil {
 			return err
 		}

@@ -29,10 +29,7 @@ type Changes struct {
 func (c *Changes) Rename(ctx context.Context, from, to string) error {
 	if Concerns(to) {
 		// The usual case: nothing is there.
-		if err := c.Store.RenameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
-			if err == nil {
-				c.replaced(ctx, to)
-			}
+		if err := c.RenameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
 			return err
 		}
 		c.retaining.Lock()
@@ -45,6 +42,15 @@ func (c *Changes) Rename(ctx context.Context, from, to string) error {
 	err := c.Store.Rename(ctx, from, to)
 	if err != nil && Concerns(to) {
 		err = errors.Join(err, NotReplaced(ctx, c.Store, to))
+	}
+	return err
+}
+
+// RenameNew is Rename that replaces nothing: EEXIST if the name is taken.
+func (c *Changes) RenameNew(ctx context.Context, from, to string) error {
+	err := c.Store.RenameNew(ctx, from, to)
+	if err == nil && Concerns(to) {
+		c.replaced(ctx, to)
 	}
 	return err
 }

@@ -70,6 +70,8 @@ func (w *hdfsWriter) Wait() error { return hdfs.Wrap("write", w.store.at(w.name)
 
 var _ Taker = (*hdfsWriter)(nil)
 
+func (w *hdfsWriter) SyncAtClose() { w.file.SyncEnds() }
+
 func (w *hdfsWriter) Close() error {
 	name := w.store.at(w.name)
 	if w.done {
@@ -145,10 +147,14 @@ func (a *hdfsAppender) Write(b []byte) (int, error) {
 	return n, hdfs.Wrap("append to", a.store.at(a.name), err)
 }
 
-func (a *hdfsAppender) Flush() error {
+func (a *hdfsAppender) Flush() error { return a.flush(a.file.Flush) }
+
+func (a *hdfsAppender) Sync() error { return a.flush(a.file.Sync) }
+
+func (a *hdfsAppender) flush(to func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
 	defer cancel()
-	return hdfs.Wrap("flush", a.store.at(a.name), a.file.Flush(ctx))
+	return hdfs.Wrap("flush", a.store.at(a.name), to(ctx))
 }
 
 func (a *hdfsAppender) Close() error {

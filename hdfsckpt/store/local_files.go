@@ -87,6 +87,8 @@ func (w *localWriter) sync() (fs.FileInfo, error) {
 	return w.file.Stat()
 }
 
+func (w *localWriter) SyncAtClose() {} // Close does it
+
 func (w *localWriter) ID() FileID { return w.id }
 
 func (w *localWriter) Abort() error {
@@ -125,8 +127,10 @@ func (a *localAppender) Write(b []byte) (int, error) {
 	return n, a.store.wrap("append to", a.name, err)
 }
 
-// Flush makes what was written, which is visible already, durable.
-func (a *localAppender) Flush() error {
+// Flush does nothing: what was written is visible already.
+func (a *localAppender) Flush() error { return nil }
+
+func (a *localAppender) Sync() error {
 	if a.store.onSync != nil {
 		a.store.onSync(a.name)
 	}
@@ -134,7 +138,7 @@ func (a *localAppender) Flush() error {
 }
 
 func (a *localAppender) Close() error {
-	err := a.Flush()
+	err := a.Sync()
 	if closeErr := a.file.Close(); err == nil {
 		err = a.store.wrap("close", a.name, closeErr)
 	}

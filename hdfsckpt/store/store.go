@@ -86,9 +86,13 @@ func (i Info) LeadsNowhere() bool { return i.Mode&fs.ModeSymlink != 0 }
 // Writer writes a new file. It is used by one goroutine at a time.
 type Writer interface {
 	io.Writer
-	// Close makes the file durable and visible under its name, atomically, or fails and
-	// leaves the former file.
+	// Close completes the file and makes it visible under its name, atomically, or fails and
+	// leaves the former file. A local file is on disk then. On HDFS, each of its DataNodes has
+	// it, at least in memory.
 	Close() error
+	// SyncAtClose has what is not complete yet be on disk when Close returns: on HDFS, the
+	// present block and those after it.
+	SyncAtClose()
 	// Abort drops what was written. After Close it does nothing.
 	Abort() error
 	// ID identifies the file.
@@ -118,6 +122,9 @@ type Appender interface {
 	io.Writer
 	// Flush makes all that was written visible to readers.
 	Flush() error
+	// Sync is Flush that has it on disk, too: on HDFS, all but blocks that were full before the
+	// first call.
+	Sync() error
 	Close() error
 }
 

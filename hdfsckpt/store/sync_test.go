@@ -49,7 +49,7 @@ func TestLocalPublishIsDurable(t *testing.T) {
 		_, err = a.Write([]byte("line"))
 	}
 	if err == nil {
-		err = a.Flush()
+		err = a.Sync()
 	}
 	if err != nil {
 		t.Fatal(err)

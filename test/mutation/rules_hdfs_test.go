@@ -97,7 +97,22 @@ var hdfsRules = []rule{
 		pkg: "internal/hadoop/hdfs/topologytest", test: "TestObserver", limit: 5 * time.Minute,
 	},
 
+	{
+		promise: "a Router is told from a NameNode",
+		file:    "internal/hadoop/rpc/hedge.go",
+		old:     `len(resp.GetProtocolSignature()) > 0`,
+		new:     `true`,
+		pkg:     "internal/hadoop/hdfs/topologytest", test: "TestTwoNamespaces/a_change_is_made_at_one_Router", limit: 5 * time.Minute,
+	},
+
 	// Appending.
+	{
+		promise: "what fsync has said yes to is on the DataNodes' disks",
+		file:    "hdfsckpt/mount/append.go",
+		old:     `flush = w.app.Sync`,
+		new:     `flush = w.app.Flush`,
+		pkg:     "hdfsckpt/mount", test: "TestHDFS/fsync", limit: 5 * time.Minute,
+	},
 	{
 		promise: "a log that is opened for each line goes on in its last block",
 		file:    "internal/hadoop/hdfs/names.go",
@@ -149,7 +164,7 @@ var hdfsRules = []rule{
 	{
 		promise: "a new file of a save takes five calls to the NameNode",
 		file:    "hdfsckpt/retain/changes.go",
-		old:     `if err := c.Store.RenameNew(ctx, from, to); !errors.Is`,
+		old:     `if err := c.RenameNew(ctx, from, to); !errors.Is`,
 		new:     `if err := error(syscall.EEXIST); !errors.Is`,
 		pkg:     "hdfsckpt/mount", test: "TestHDFS/calls_of_a_save", limit: 5 * time.Minute,
 	},

@@ -1154,4 +1154,88 @@ var storageRules = []rule{
 		new:     `for _, dir := range []string{} {`,
 		pkg:     "hdfsckpt", test: "TestAsideGoesThoughARemovalFailed",
 	},
+
+	// What is being written.
+	{
+		promise: "a truncation that fails loses nothing that is being written",
+		file:    "hdfsckpt/mount/work.go",
+		old: `	s, err := w.createTemporary(ctx)
+	if err != nil {
+		return err
+	}
+	w.discard()
+`,
+		new: `	w.discard()
+	s, err := w.createTemporary(ctx)
+	if err != nil {
+		return err
+	}
+`,
+		pkg: "hdfsckpt/mount", test: "TestAFailedTruncationLosesNothing",
+	},
+	{
+		promise: "what is changed in a mapping stays in its place, though its descriptor appends",
+		file:    "hdfsckpt/mount/requests.go",
+		old:     `h.atEnd && in.WriteFlags&fuse.WRITE_CACHE == 0`,
+		new:     `h.atEnd`,
+		pkg:     "hdfsckpt/mount", test: "TestAMappedPageStaysInItsPlace",
+	},
+	{
+		promise: "a rename that must not replace replaces nothing of another task",
+		file:    "hdfsckpt/mount/rename.go",
+		old:     `change = f.retaining.RenameNew`,
+		new:     `change = f.retaining.Rename`,
+		pkg:     "hdfsckpt/mount", test: "TestNoReplaceAmongTasks",
+	},
+	{
+		promise: "a read that finds less because a flush has failed is no end of the file",
+		file:    "hdfsckpt/mount/reader.go",
+		old:     `return 0, err != nil, err`,
+		new:     `return 0, false, err`,
+		pkg:     "hdfsckpt/mount", test: "TestAReadTellsOfAFailedFlush",
+	},
+	{
+		promise: "a DataNode that acks nothing is left, though it answers and gets heartbeats",
+		file:    "internal/hadoop/hdfs/write/pipeline.go",
+		old:     `if p.unacked++; p.unacked == 1 {`,
+		new:     `if p.unacked++; true {`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestAFlushPastADataNodeThatAcksNothing",
+	},
+	{
+		promise: "who sends to a DataNode ends when that was found to have failed",
+		file:    "internal/hadoop/hdfs/write/pipeline.go",
+		old: `		p.f.cond.Broadcast()
+	}
+	p.conn.Close()
+`,
+		new: `		p.f.cond.Broadcast()
+	}
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestTheSenderDoesNotOutwaitTheProbe",
+	},
+	{
+		promise: "what was flushed is seen, though it fills a block",
+		file:    "internal/hadoop/hdfs/write/flush.go",
+		old:     `if length == 0 && f.length > 0 {`,
+		new:     `if false {`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestAFlushAtABlocksEdgeIsVisible",
+	},
+
+	// Several servers.
+	{
+		promise: "what Routers must not do twice is asked of one at a time",
+		file:    "internal/hadoop/rpc/hedge.go",
+		old:     `if index != first && !anywhere && !c.oneActive(asking, index) {`,
+		new:     `if false {`,
+		pkg:     "internal/hadoop/rpc", test: "TestACallIsMadeAtOneRouter",
+	},
+	{
+		promise: "a change does not wait for a NameNode that hangs where another one has taken over",
+		file:    "internal/hadoop/rpc/hedge.go",
+		old: `	return c.oneIsActive
+`,
+		new: `	return false
+`,
+		pkg: "internal/hadoop/rpc", test: "TestOneOfAPairHangs",
+	},
 }

@@ -97,6 +97,22 @@ func (c *Cluster) running(kind string) int {
 	return n
 }
 
+// Fsyncs is how often the DataNodes have called fsync, by their own count, which is up to 11 s old
+// (MetricsSourceAdapter.java).
+func (c *Cluster) Fsyncs(t TB) (total int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for i := range c.opts.DataNodes {
+		var dn struct{ FsyncCount int }
+		if err := jmx(ctx, c.browser, c.at(portDN(i)+1), "Hadoop:service=DataNode,name=DataNodeActivity-*", &dn); err != nil {
+			t.Fatalf("the metrics of DataNode %d: %v", i, err)
+		}
+		total += dn.FsyncCount
+	}
+	return total
+}
+
 var web = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 func jmx(ctx context.Context, b browser, addr, bean string, into any) error {

@@ -89,6 +89,8 @@ func New(uri string, c *conf.Conf, o Options) (*Client, error) {
 		Login:     login,
 		Timeout:   attemptLimit,
 		Retry:     rpc.Retry{Resend: true, Limit: callLimit},
+		Anywhere:  changesNothing,
+		OneActive: "org.apache.hadoop.ha.protocolPB.HAServiceProtocolPB", // which NameNodes have, and Routers have not
 	})
 	data, err := transfer.New(caller{cl.nn}, c, o.Log)
 	if err != nil {
@@ -100,6 +102,16 @@ func New(uri string, c *conf.Conf, o Options) (*Client, error) {
 	files.Memory, files.Silent, files.Dial, files.Log = o.Shared.memory, &o.Shared.silent, data.Dial, o.Log
 	cl.files = write.New(caller{cl.nn}, files)
 	return cl, nil
+}
+
+// changesNothing reports whether a method of ClientProtocol only reads.
+func changesNothing(method string) bool {
+	switch method {
+	case "getFileInfo", "getLocatedFileInfo", "getBlockLocations", "getListing", "getContentSummary",
+		"getServerDefaults", "getFsStats", "getEZForPath", "checkAccess", "getAdditionalDatanode", "getDataEncryptionKey":
+		return true
+	}
+	return false
 }
 
 // Close closes the connection. Files that are open can no longer be read

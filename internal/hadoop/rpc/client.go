@@ -31,6 +31,8 @@ type Client struct {
 	active int     // index into o.Addresses
 	conns  []*conn // to each of them; nil or ended at times
 	closed bool
+	// oneIsActive is what a server has answered to oneActive, if kindKnown.
+	kindKnown, oneIsActive bool
 }
 
 var _ Caller = (*Client)(nil)
@@ -110,8 +112,7 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 		return fmt.Errorf("call %s: the request is incomplete: %w", method, err)
 	}
 	c.mu.Lock()
-	id := c.call
-	c.call = (c.call + 1) & 0x7fffffff
+	id := c.nextID()
 	c.mu.Unlock()
 
 	// The pauses are not those of package backoff: they come after a round over all
@@ -165,9 +166,16 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 	}
 }
 
+// nextID returns the id of a new call; c.mu is held.
+func (c *Client) nextID() int32 {
+	id := c.call
+	c.call = (c.call + 1) & 0x7fffffff
+	return id
+}
+
 // ask makes one call at an address. sent reports whether the server may have received
 // it.
-func (c *Client) ask(ctx context.Context, index int, id, retry int32, method string, req, resp proto.Message) (sent bool, err error) {
+func (c *Client) ask(ctx context.Context, index int, id, retry int32, protocol, method string, req, resp proto.Message) (sent bool, err error) {
 	k, err := c.connection(index)
 	if err != nil {
 		return false, err
@@ -184,7 +192,7 @@ func (c *Client) ask(ctx context.Context, index int, id, retry int32, method str
 			},
 			&common.RequestHeaderProto{
 				MethodName:                 &method,
-				DeclaringClassProtocolName: &c.o.Protocol,
+				DeclaringClassProtocolName: &protocol,
 				ClientProtocolVersion:      &c.o.Version,
 			},
 			req),

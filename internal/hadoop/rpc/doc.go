@@ -27,7 +27,10 @@
 // With Resend, a call that has no answer after two seconds is also sent to the other
 // addresses, in turn, while the first answer is awaited: otherwise a server that hangs
 // would keep a client from one that has taken over. The server that carries out the call,
-// or throws an exception that the call has caused, is the active one from then on.
+// or throws an exception that the call has caused, is the active one from then on. That is
+// done with what may be carried out twice (Options.Anywhere) and, where the other server says
+// that only one is active at a time (Options.OneActive), with all calls. Other calls go to the
+// next address when the first has failed: its connection, or the time for an answer.
 //
 // # Goroutines
 //

@@ -33,6 +33,14 @@ type Options struct {
 	Login Login
 	// Retry says what to do when no server answers.
 	Retry Retry
+	// Anywhere reports whether a method may be carried out by several servers, and again after
+	// another one's answer was used, because it changes nothing or is known by an id of its own.
+	// Nil: none may.
+	Anywhere func(method string) bool
+	// OneActive is the Java interface of a protocol, as the server's class path has it, that
+	// only servers have of which one is active while the others refuse calls. "": it is not
+	// known of any that they are so.
+	OneActive string
 	// Dial replaces the dialler, e.g. for tests.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Timeout limits one attempt of a call; 0 means 2 minutes, as
@@ -42,6 +50,9 @@ type Options struct {
 	// ipc.client.connection.maxidletime.
 	Idle time.Duration
 }
+
+// Anything is Options.Anywhere of a protocol all of whose methods may be repeated.
+func Anything(string) bool { return true }
 
 // Retry says for how long Call is repeated. All servers that are in standby or refuse
 // the connection are tried again in turn, with growing pauses: such a call has

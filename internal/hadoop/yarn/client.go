@@ -52,7 +52,7 @@ func NewClient(cf *conf.Conf, o Options) (*Client, error) {
 	o.Retry.Resend = true
 	cl := rpc.New(rpc.Options{
 		Protocol: "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB", Addresses: rms.Client,
-		User: o.User, Login: security, Retry: o.Retry, Timeout: o.Timeout,
+		User: o.User, Login: security, Retry: o.Retry, Timeout: o.Timeout, Anywhere: rpc.Anything,
 	})
 	c := &Client{rpc: cl, close: cl.Close}
 	if !cf.Secure() {

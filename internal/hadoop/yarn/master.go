@@ -51,7 +51,7 @@ func NewMaster(c *conf.Conf, creds *token.Credentials, retry rpc.Retry) (*Master
 	cl := rpc.New(rpc.Options{
 		Protocol: "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB", Addresses: rms.Scheduler,
 		Login: m.login(),
-		Retry: retry, Timeout: 30 * time.Second,
+		Retry: retry, Timeout: 30 * time.Second, Anywhere: rpc.Anything,
 	})
 	m.rpc, m.reconnect, m.close = cl, cl.Reconnect, cl.Close
 	return m, nil

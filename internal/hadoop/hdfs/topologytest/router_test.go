@@ -2,8 +2,10 @@ package topologytest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"syscall"
 	"testing"
 	"time"
@@ -129,7 +131,41 @@ func TestTwoNamespaces(t *testing.T) {
 			r.Close()
 		}
 	}
+	t.Run("a change is made at one Router", func(t *testing.T) { madeOnce(t, confDir, load(t, near.ConfDir())) })
 	t.Run("DataNodes asked for again", func(t *testing.T) { askedAgain(t, h, far, content) })
+}
+
+// madeOnce renames by way of a server that hangs and another one: a NameNode says what it is, and
+// renames; a Router may be active beside the first, and is not asked.
+func madeOnce(t *testing.T, confDir string, nameNode *conf.Conf) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // connections wait to be accepted
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	rename := func(c *conf.Conf, from, to string) error {
+		addresses, err := c.NameNodes("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Set("dfs.nameservices", "pair")
+		c.Set("dfs.ha.namenodes.pair", "hung,other")
+		c.Set("dfs.namenode.rpc-address.pair.hung", l.Addr().String())
+		c.Set("dfs.namenode.rpc-address.pair.other", addresses[0])
+		c.Set("fs.defaultFS", "hdfs://pair")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		return connect(t, c).Rename(ctx, from, to)
+	}
+	if err := connect(t, load(t, confDir)).MkdirAll(t.Context(), "/once/a", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := rename(nameNode, "/once/a", "/once/b"); err != nil {
+		t.Errorf("beside a NameNode: %v", err)
+	}
+	if err := rename(load(t, confDir), "/once/b", "/once/c"); err == nil {
+		t.Error("a Router renames what another server may be at")
+	}
 }
 
 // askedAgain reads a file of the far namespace whose DataNodes have all been lost

@@ -60,7 +60,7 @@ func (f *File) endBlock(last *packet) error {
 	if measured {
 		f.c.speeds.Note(infos(c.nodes), rate, time.Now())
 	}
-	c.pipe.send(last.bytes(), f.c.o.Timeout) // what fails is broken, and the closing sees it
+	c.pipe.send(last.bytes()) // what fails is broken, and the closing sees it
 	f.s.closing, f.s.previous = c, f.s.block
 	f.s.block, f.s.pipe, f.s.nodes = nil, nil, nil
 	go c.run()

@@ -47,6 +47,8 @@
 // PIPELINE_SETUP_STREAMING_RECOVERY), the NameNode is told (updatePipeline), and what was
 // not acked is sent again. Where too few are left, another DataNode is brought in first, by
 // copying the block to it (getAdditionalDatanode, TRANSFER_BLOCK), as Options.Replace says.
+// A DataNode has failed when it reports so, when it answers no probe 2 s after an ack was due,
+// and when the oldest packet has no ack for Options.Timeout, however well it answers others.
 // When none is left and nothing of the block was acked yet, the block is abandoned and
 // another begun; otherwise the write fails. It also fails when nothing is acked for five
 // minutes (Options.Stall), whatever is tried.

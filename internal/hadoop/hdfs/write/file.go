@@ -12,7 +12,7 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// File is an open file. Write, Flush, Sync, Close and Abort are for one goroutine at a
+// File is an open file. Write, Flush, Sync, SyncEnds, Close and Abort are for one goroutine at a
 // time. After an error of one of them only Abort may be called.
 type File struct {
 	c         *Client
@@ -31,6 +31,8 @@ type File struct {
 	length  int64 // bytes written since the file was opened
 	blocks  int   // begun since then
 	ended   bool
+	// syncEnds has each block's end reach the disks.
+	syncEnds bool
 
 	mu      sync.Mutex
 	cond    sync.Cond
@@ -173,7 +175,7 @@ func (f *File) push() error {
 // queueEnd queues the block's last packet.
 func (f *File) queueEnd() error {
 	p := f.newPacket(f.filled, 0)
-	p.last = true
+	p.last, p.sync = true, f.syncEnds
 	f.filled = 0
 	return f.enqueue(p)
 }
@@ -245,8 +247,8 @@ func (f *File) Length() int64 { return f.length }
 // Blocks returns the number of blocks that were begun since the file was opened.
 func (f *File) Blocks() int { return f.blocks }
 
-// Close writes what is left and completes the file. The file is durable when
-// it returns nil.
+// Close writes what is left and completes the file: when it returns nil, every DataNode has
+// all of it, on disk or, but for Sync and SyncEnds, in its kernel's memory.
 func (f *File) Close() error {
 	if f.ended {
 		return nil

@@ -16,10 +16,17 @@ func (f *File) Flush(ctx context.Context) error { return f.flush(ctx, false, tru
 // Drain is Flush without the report to the NameNode: readers may see less.
 func (f *File) Drain(ctx context.Context) error { return f.flush(ctx, false, false) }
 
-// Sync is Flush with the DataNodes' disks (hsync): for the block that is being
-// written, as in Hadoop's own client. Blocks before it were closed, and are on
-// disk when the DataNodes' kernels have written them.
-func (f *File) Sync(ctx context.Context) error { return f.flush(ctx, true, true) }
+// Sync is Flush with the DataNodes' disks (hsync). It does not reach blocks that were full
+// before the first call of Sync or SyncEnds: they are on disk when the DataNodes' kernels have
+// written them.
+func (f *File) Sync(ctx context.Context) error {
+	f.SyncEnds()
+	return f.flush(ctx, true, true)
+}
+
+// SyncEnds has the DataNodes write each block to their disks when it ends, from the present one
+// on (as CreateFlag SYNC_BLOCK does).
+func (f *File) SyncEnds() { f.syncEnds = true }
 
 func (f *File) flush(ctx context.Context, sync, tell bool) error {
 	if f.ended {
@@ -54,8 +61,11 @@ func (f *File) flush(ctx context.Context, sync, tell bool) error {
 		return err
 	}
 	length := f.at()
+	if length == 0 && f.length > 0 {
+		length = f.blockSize // of a block that is full, which the NameNode learns with the next one only
+	}
 	if length == 0 {
-		return nil // at a block's edge all is complete
+		return nil
 	}
 	err := f.call(ctx, "fsync", &wire.FsyncRequestProto{
 		Src: &f.path, Client: &f.c.name, LastBlockLength: pb.Int64(length), FileId: &f.id,

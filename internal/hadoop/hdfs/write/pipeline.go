@@ -24,8 +24,10 @@ type pipeline struct {
 	probe   *probe
 	reader  chan struct{} // closed when the reader of acks has ended
 
-	// Under File.mu: since when an ack is due, zero if none is; the first failure,
-	// and which node it was (see connect); and the block's end, once it is sent.
+	// Under File.mu: how many packets were sent that are not acked, heartbeats included; since
+	// when the ack of the first of them is due; the first failure, and which node it was (see
+	// connect); and the block's end, once it is sent.
+	unacked int
 	due     time.Time
 	broken  error
 	bad     int
@@ -125,12 +127,13 @@ func (f *File) indexOf(link string) int {
 	return 0
 }
 
-// send writes a packet; a failure sets broken.
-func (p *pipeline) send(b []byte, timeout time.Duration) {
+// send writes a packet; a failure sets broken. It takes as long as the reader of acks waits.
+func (p *pipeline) send(b []byte) {
 	p.f.mu.Lock()
-	p.awaitAck()
+	if p.unacked++; p.unacked == 1 {
+		p.awaitAck()
+	}
 	p.f.mu.Unlock()
-	_ = p.conn.SetWriteDeadline(time.Now().Add(timeout))
 	if _, err := p.conn.Write(b); err != nil {
 		// The DataNodes may have reported which of them failed.
 		select {
@@ -147,16 +150,17 @@ func (p *pipeline) awaitAck() {
 	_ = p.conn.SetReadDeadline(p.due.Add(min(p.timeout, answerLimit))) // fails only when closed, and then so does the read
 }
 
-// taken notes that an ack came; under File.mu.
+// taken notes that an ack came. They come in the order of the packets, so that the next one is
+// due from now on. File.mu is held.
 func (p *pipeline) taken() {
-	if len(p.f.acks) > 0 {
+	if p.unacked--; p.unacked > 0 {
 		p.awaitAck()
 		return
 	}
-	p.due = time.Time{}
 	_ = p.conn.SetReadDeadline(time.Time{}) // fails only when closed, and then so does the read
 }
 
+// fail records the first failure, and ends the connection and so whoever sends.
 func (p *pipeline) fail(bad int, err error) {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
@@ -164,6 +168,7 @@ func (p *pipeline) fail(bad int, err error) {
 		p.broken, p.bad = err, bad
 		p.f.cond.Broadcast()
 	}
+	p.conn.Close()
 }
 
 // close ends the connection and the reader.
@@ -225,9 +230,8 @@ func (p *pipeline) mayTakeLonger() bool {
 	silent := p.probe.silent()
 	p.f.mu.Lock()
 	waited := time.Since(p.due)
-	due := !p.due.IsZero()
-	longer := !due || silent < 0 && waited < p.timeout
-	if due && longer {
+	longer := silent < 0 && waited < p.timeout
+	if longer {
 		_ = p.conn.SetReadDeadline(time.Now().Add(min(p.timeout-waited, answerLimit))) // fails only when closed, and then so does the read
 	}
 	p.f.mu.Unlock()

@@ -80,7 +80,7 @@ func (f *File) run() error {
 			}
 			continue
 		case p == nil:
-			f.s.pipe.send(heartbeat(), f.c.o.Timeout)
+			f.s.pipe.send(heartbeat())
 			continue
 		}
 		if f.s.block == nil {
@@ -99,7 +99,7 @@ func (f *File) run() error {
 		f.acks = append(f.acks, p)
 		f.s.sent = max(f.s.sent, p.end())
 		f.mu.Unlock()
-		f.s.pipe.send(p.bytes(), f.c.o.Timeout) // what fails is broken, and next says so
+		f.s.pipe.send(p.bytes()) // what fails is broken, and next says so
 	}
 }
 

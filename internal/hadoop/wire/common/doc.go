@@ -1,6 +1,6 @@
 // Package common holds the messages of Hadoop's RPC layer and its tokens: the
-// part of RpcHeader.proto, IpcConnectionContext.proto, ProtobufRpcEngine.proto
-// and Security.proto that a client needs, with their field names and numbers.
+// part of RpcHeader.proto, IpcConnectionContext.proto, ProtobufRpcEngine.proto,
+// ProtocolInfo.proto and Security.proto that a client needs, with their field names and numbers.
 //
 // The protobuf package is not Hadoop's "hadoop.common": package and file names
 // do not go over the wire, and another library in the same binary registers

@@ -851,6 +851,154 @@ func (x *RequestHeaderProto) GetClientProtocolVersion() uint64 {
 	return 0
 }
 
+type GetProtocolSignatureRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Protocol      *string                `protobuf:"bytes,1,req,name=protocol" json:"protocol,omitempty"`
+	RpcKind       *string                `protobuf:"bytes,2,req,name=rpcKind" json:"rpcKind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProtocolSignatureRequestProto) Reset() {
+	*x = GetProtocolSignatureRequestProto{}
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProtocolSignatureRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProtocolSignatureRequestProto) ProtoMessage() {}
+
+func (x *GetProtocolSignatureRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProtocolSignatureRequestProto.ProtoReflect.Descriptor instead.
+func (*GetProtocolSignatureRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GetProtocolSignatureRequestProto) GetProtocol() string {
+	if x != nil && x.Protocol != nil {
+		return *x.Protocol
+	}
+	return ""
+}
+
+func (x *GetProtocolSignatureRequestProto) GetRpcKind() string {
+	if x != nil && x.RpcKind != nil {
+		return *x.RpcKind
+	}
+	return ""
+}
+
+type ProtocolSignatureProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       *uint64                `protobuf:"varint,1,req,name=version" json:"version,omitempty"`
+	Methods       []uint32               `protobuf:"varint,2,rep,name=methods" json:"methods,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProtocolSignatureProto) Reset() {
+	*x = ProtocolSignatureProto{}
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProtocolSignatureProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProtocolSignatureProto) ProtoMessage() {}
+
+func (x *ProtocolSignatureProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProtocolSignatureProto.ProtoReflect.Descriptor instead.
+func (*ProtocolSignatureProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ProtocolSignatureProto) GetVersion() uint64 {
+	if x != nil && x.Version != nil {
+		return *x.Version
+	}
+	return 0
+}
+
+func (x *ProtocolSignatureProto) GetMethods() []uint32 {
+	if x != nil {
+		return x.Methods
+	}
+	return nil
+}
+
+type GetProtocolSignatureResponseProto struct {
+	state             protoimpl.MessageState    `protogen:"open.v1"`
+	ProtocolSignature []*ProtocolSignatureProto `protobuf:"bytes,1,rep,name=protocolSignature" json:"protocolSignature,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *GetProtocolSignatureResponseProto) Reset() {
+	*x = GetProtocolSignatureResponseProto{}
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProtocolSignatureResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProtocolSignatureResponseProto) ProtoMessage() {}
+
+func (x *GetProtocolSignatureResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProtocolSignatureResponseProto.ProtoReflect.Descriptor instead.
+func (*GetProtocolSignatureResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *GetProtocolSignatureResponseProto) GetProtocolSignature() []*ProtocolSignatureProto {
+	if x != nil {
+		return x.ProtocolSignature
+	}
+	return nil
+}
+
 type TokenProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Identifier    []byte                 `protobuf:"bytes,1,req,name=identifier" json:"identifier,omitempty"`
@@ -863,7 +1011,7 @@ type TokenProto struct {
 
 func (x *TokenProto) Reset() {
 	*x = TokenProto{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[7]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +1023,7 @@ func (x *TokenProto) String() string {
 func (*TokenProto) ProtoMessage() {}
 
 func (x *TokenProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[7]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +1036,7 @@ func (x *TokenProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenProto.ProtoReflect.Descriptor instead.
 func (*TokenProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{7}
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TokenProto) GetIdentifier() []byte {
@@ -930,7 +1078,7 @@ type CredentialsKVProto struct {
 
 func (x *CredentialsKVProto) Reset() {
 	*x = CredentialsKVProto{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[8]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1090,7 @@ func (x *CredentialsKVProto) String() string {
 func (*CredentialsKVProto) ProtoMessage() {}
 
 func (x *CredentialsKVProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[8]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1103,7 @@ func (x *CredentialsKVProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CredentialsKVProto.ProtoReflect.Descriptor instead.
 func (*CredentialsKVProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{8}
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CredentialsKVProto) GetAlias() string {
@@ -989,7 +1137,7 @@ type CredentialsProto struct {
 
 func (x *CredentialsProto) Reset() {
 	*x = CredentialsProto{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[9]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1149,7 @@ func (x *CredentialsProto) String() string {
 func (*CredentialsProto) ProtoMessage() {}
 
 func (x *CredentialsProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[9]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1162,7 @@ func (x *CredentialsProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CredentialsProto.ProtoReflect.Descriptor instead.
 func (*CredentialsProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{9}
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CredentialsProto) GetTokens() []*CredentialsKVProto {
@@ -1040,7 +1188,7 @@ type GetDelegationTokenRequestProto struct {
 
 func (x *GetDelegationTokenRequestProto) Reset() {
 	*x = GetDelegationTokenRequestProto{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[10]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1200,7 @@ func (x *GetDelegationTokenRequestProto) String() string {
 func (*GetDelegationTokenRequestProto) ProtoMessage() {}
 
 func (x *GetDelegationTokenRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[10]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1213,7 @@ func (x *GetDelegationTokenRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDelegationTokenRequestProto.ProtoReflect.Descriptor instead.
 func (*GetDelegationTokenRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{10}
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetDelegationTokenRequestProto) GetRenewer() string {
@@ -1084,7 +1232,7 @@ type GetDelegationTokenResponseProto struct {
 
 func (x *GetDelegationTokenResponseProto) Reset() {
 	*x = GetDelegationTokenResponseProto{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[11]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1244,7 @@ func (x *GetDelegationTokenResponseProto) String() string {
 func (*GetDelegationTokenResponseProto) ProtoMessage() {}
 
 func (x *GetDelegationTokenResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[11]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1257,7 @@ func (x *GetDelegationTokenResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDelegationTokenResponseProto.ProtoReflect.Descriptor instead.
 func (*GetDelegationTokenResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{11}
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetDelegationTokenResponseProto) GetToken() *TokenProto {
@@ -1128,7 +1276,7 @@ type RenewDelegationTokenRequestProto struct {
 
 func (x *RenewDelegationTokenRequestProto) Reset() {
 	*x = RenewDelegationTokenRequestProto{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[12]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1140,7 +1288,7 @@ func (x *RenewDelegationTokenRequestProto) String() string {
 func (*RenewDelegationTokenRequestProto) ProtoMessage() {}
 
 func (x *RenewDelegationTokenRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[12]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1153,7 +1301,7 @@ func (x *RenewDelegationTokenRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewDelegationTokenRequestProto.ProtoReflect.Descriptor instead.
 func (*RenewDelegationTokenRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RenewDelegationTokenRequestProto) GetToken() *TokenProto {
@@ -1172,7 +1320,7 @@ type RenewDelegationTokenResponseProto struct {
 
 func (x *RenewDelegationTokenResponseProto) Reset() {
 	*x = RenewDelegationTokenResponseProto{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[13]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1332,7 @@ func (x *RenewDelegationTokenResponseProto) String() string {
 func (*RenewDelegationTokenResponseProto) ProtoMessage() {}
 
 func (x *RenewDelegationTokenResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[13]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1345,7 @@ func (x *RenewDelegationTokenResponseProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use RenewDelegationTokenResponseProto.ProtoReflect.Descriptor instead.
 func (*RenewDelegationTokenResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RenewDelegationTokenResponseProto) GetNewExpiryTime() uint64 {
@@ -1216,7 +1364,7 @@ type CancelDelegationTokenRequestProto struct {
 
 func (x *CancelDelegationTokenRequestProto) Reset() {
 	*x = CancelDelegationTokenRequestProto{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[14]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1376,7 @@ func (x *CancelDelegationTokenRequestProto) String() string {
 func (*CancelDelegationTokenRequestProto) ProtoMessage() {}
 
 func (x *CancelDelegationTokenRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[14]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1389,7 @@ func (x *CancelDelegationTokenRequestProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use CancelDelegationTokenRequestProto.ProtoReflect.Descriptor instead.
 func (*CancelDelegationTokenRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CancelDelegationTokenRequestProto) GetToken() *TokenProto {
@@ -1259,7 +1407,7 @@ type CancelDelegationTokenResponseProto struct {
 
 func (x *CancelDelegationTokenResponseProto) Reset() {
 	*x = CancelDelegationTokenResponseProto{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[15]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1419,7 @@ func (x *CancelDelegationTokenResponseProto) String() string {
 func (*CancelDelegationTokenResponseProto) ProtoMessage() {}
 
 func (x *CancelDelegationTokenResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[15]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1432,7 @@ func (x *CancelDelegationTokenResponseProto) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use CancelDelegationTokenResponseProto.ProtoReflect.Descriptor instead.
 func (*CancelDelegationTokenResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_hadoop_common_proto_rawDescGZIP(), []int{18}
 }
 
 type RpcSaslProto_SaslAuth struct {
@@ -1300,7 +1448,7 @@ type RpcSaslProto_SaslAuth struct {
 
 func (x *RpcSaslProto_SaslAuth) Reset() {
 	*x = RpcSaslProto_SaslAuth{}
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[16]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1460,7 @@ func (x *RpcSaslProto_SaslAuth) String() string {
 func (*RpcSaslProto_SaslAuth) ProtoMessage() {}
 
 func (x *RpcSaslProto_SaslAuth) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_common_proto_msgTypes[16]
+	mi := &file_holdfast_hadoop_common_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +1593,15 @@ const file_holdfast_hadoop_common_proto_rawDesc = "" +
 	"methodName\x18\x01 \x02(\tR\n" +
 	"methodName\x12>\n" +
 	"\x1adeclaringClassProtocolName\x18\x02 \x02(\tR\x1adeclaringClassProtocolName\x124\n" +
-	"\x15clientProtocolVersion\x18\x03 \x02(\x04R\x15clientProtocolVersion\"v\n" +
+	"\x15clientProtocolVersion\x18\x03 \x02(\x04R\x15clientProtocolVersion\"X\n" +
+	" GetProtocolSignatureRequestProto\x12\x1a\n" +
+	"\bprotocol\x18\x01 \x02(\tR\bprotocol\x12\x18\n" +
+	"\arpcKind\x18\x02 \x02(\tR\arpcKind\"L\n" +
+	"\x16ProtocolSignatureProto\x12\x18\n" +
+	"\aversion\x18\x01 \x02(\x04R\aversion\x12\x18\n" +
+	"\amethods\x18\x02 \x03(\rR\amethods\"\x81\x01\n" +
+	"!GetProtocolSignatureResponseProto\x12\\\n" +
+	"\x11protocolSignature\x18\x01 \x03(\v2..holdfast.hadoop.common.ProtocolSignatureProtoR\x11protocolSignature\"v\n" +
 	"\n" +
 	"TokenProto\x12\x1e\n" +
 	"\n" +
@@ -1490,7 +1646,7 @@ func file_holdfast_hadoop_common_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_hadoop_common_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_holdfast_hadoop_common_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_holdfast_hadoop_common_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_holdfast_hadoop_common_proto_goTypes = []any{
 	(RpcKindProto)(0),                             // 0: holdfast.hadoop.common.RpcKindProto
 	(RpcRequestHeaderProto_OperationProto)(0),     // 1: holdfast.hadoop.common.RpcRequestHeaderProto.OperationProto
@@ -1504,16 +1660,19 @@ var file_holdfast_hadoop_common_proto_goTypes = []any{
 	(*UserInformationProto)(nil),                  // 9: holdfast.hadoop.common.UserInformationProto
 	(*IpcConnectionContextProto)(nil),             // 10: holdfast.hadoop.common.IpcConnectionContextProto
 	(*RequestHeaderProto)(nil),                    // 11: holdfast.hadoop.common.RequestHeaderProto
-	(*TokenProto)(nil),                            // 12: holdfast.hadoop.common.TokenProto
-	(*CredentialsKVProto)(nil),                    // 13: holdfast.hadoop.common.CredentialsKVProto
-	(*CredentialsProto)(nil),                      // 14: holdfast.hadoop.common.CredentialsProto
-	(*GetDelegationTokenRequestProto)(nil),        // 15: holdfast.hadoop.common.GetDelegationTokenRequestProto
-	(*GetDelegationTokenResponseProto)(nil),       // 16: holdfast.hadoop.common.GetDelegationTokenResponseProto
-	(*RenewDelegationTokenRequestProto)(nil),      // 17: holdfast.hadoop.common.RenewDelegationTokenRequestProto
-	(*RenewDelegationTokenResponseProto)(nil),     // 18: holdfast.hadoop.common.RenewDelegationTokenResponseProto
-	(*CancelDelegationTokenRequestProto)(nil),     // 19: holdfast.hadoop.common.CancelDelegationTokenRequestProto
-	(*CancelDelegationTokenResponseProto)(nil),    // 20: holdfast.hadoop.common.CancelDelegationTokenResponseProto
-	(*RpcSaslProto_SaslAuth)(nil),                 // 21: holdfast.hadoop.common.RpcSaslProto.SaslAuth
+	(*GetProtocolSignatureRequestProto)(nil),      // 12: holdfast.hadoop.common.GetProtocolSignatureRequestProto
+	(*ProtocolSignatureProto)(nil),                // 13: holdfast.hadoop.common.ProtocolSignatureProto
+	(*GetProtocolSignatureResponseProto)(nil),     // 14: holdfast.hadoop.common.GetProtocolSignatureResponseProto
+	(*TokenProto)(nil),                            // 15: holdfast.hadoop.common.TokenProto
+	(*CredentialsKVProto)(nil),                    // 16: holdfast.hadoop.common.CredentialsKVProto
+	(*CredentialsProto)(nil),                      // 17: holdfast.hadoop.common.CredentialsProto
+	(*GetDelegationTokenRequestProto)(nil),        // 18: holdfast.hadoop.common.GetDelegationTokenRequestProto
+	(*GetDelegationTokenResponseProto)(nil),       // 19: holdfast.hadoop.common.GetDelegationTokenResponseProto
+	(*RenewDelegationTokenRequestProto)(nil),      // 20: holdfast.hadoop.common.RenewDelegationTokenRequestProto
+	(*RenewDelegationTokenResponseProto)(nil),     // 21: holdfast.hadoop.common.RenewDelegationTokenResponseProto
+	(*CancelDelegationTokenRequestProto)(nil),     // 22: holdfast.hadoop.common.CancelDelegationTokenRequestProto
+	(*CancelDelegationTokenResponseProto)(nil),    // 23: holdfast.hadoop.common.CancelDelegationTokenResponseProto
+	(*RpcSaslProto_SaslAuth)(nil),                 // 24: holdfast.hadoop.common.RpcSaslProto.SaslAuth
 }
 var file_holdfast_hadoop_common_proto_depIdxs = []int32{
 	0,  // 0: holdfast.hadoop.common.RpcRequestHeaderProto.rpcKind:type_name -> holdfast.hadoop.common.RpcKindProto
@@ -1522,19 +1681,20 @@ var file_holdfast_hadoop_common_proto_depIdxs = []int32{
 	2,  // 3: holdfast.hadoop.common.RpcResponseHeaderProto.status:type_name -> holdfast.hadoop.common.RpcResponseHeaderProto.RpcStatusProto
 	3,  // 4: holdfast.hadoop.common.RpcResponseHeaderProto.errorDetail:type_name -> holdfast.hadoop.common.RpcResponseHeaderProto.RpcErrorCodeProto
 	4,  // 5: holdfast.hadoop.common.RpcSaslProto.state:type_name -> holdfast.hadoop.common.RpcSaslProto.SaslState
-	21, // 6: holdfast.hadoop.common.RpcSaslProto.auths:type_name -> holdfast.hadoop.common.RpcSaslProto.SaslAuth
+	24, // 6: holdfast.hadoop.common.RpcSaslProto.auths:type_name -> holdfast.hadoop.common.RpcSaslProto.SaslAuth
 	9,  // 7: holdfast.hadoop.common.IpcConnectionContextProto.userInfo:type_name -> holdfast.hadoop.common.UserInformationProto
-	12, // 8: holdfast.hadoop.common.CredentialsKVProto.token:type_name -> holdfast.hadoop.common.TokenProto
-	13, // 9: holdfast.hadoop.common.CredentialsProto.tokens:type_name -> holdfast.hadoop.common.CredentialsKVProto
-	13, // 10: holdfast.hadoop.common.CredentialsProto.secrets:type_name -> holdfast.hadoop.common.CredentialsKVProto
-	12, // 11: holdfast.hadoop.common.GetDelegationTokenResponseProto.token:type_name -> holdfast.hadoop.common.TokenProto
-	12, // 12: holdfast.hadoop.common.RenewDelegationTokenRequestProto.token:type_name -> holdfast.hadoop.common.TokenProto
-	12, // 13: holdfast.hadoop.common.CancelDelegationTokenRequestProto.token:type_name -> holdfast.hadoop.common.TokenProto
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	13, // 8: holdfast.hadoop.common.GetProtocolSignatureResponseProto.protocolSignature:type_name -> holdfast.hadoop.common.ProtocolSignatureProto
+	15, // 9: holdfast.hadoop.common.CredentialsKVProto.token:type_name -> holdfast.hadoop.common.TokenProto
+	16, // 10: holdfast.hadoop.common.CredentialsProto.tokens:type_name -> holdfast.hadoop.common.CredentialsKVProto
+	16, // 11: holdfast.hadoop.common.CredentialsProto.secrets:type_name -> holdfast.hadoop.common.CredentialsKVProto
+	15, // 12: holdfast.hadoop.common.GetDelegationTokenResponseProto.token:type_name -> holdfast.hadoop.common.TokenProto
+	15, // 13: holdfast.hadoop.common.RenewDelegationTokenRequestProto.token:type_name -> holdfast.hadoop.common.TokenProto
+	15, // 14: holdfast.hadoop.common.CancelDelegationTokenRequestProto.token:type_name -> holdfast.hadoop.common.TokenProto
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_hadoop_common_proto_init() }
@@ -1548,7 +1708,7 @@ func file_holdfast_hadoop_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_hadoop_common_proto_rawDesc), len(file_holdfast_hadoop_common_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   17,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
