@@ -48,6 +48,9 @@ func runPrune(cmd *cobra.Command, o *pruneOptions, ref string) error {
 	if o.keep < 1 {
 		return client.Usagef("say how many checkpoints to keep, for example --keep 3")
 	}
+	if cmd.Flags().Changed("every") && o.every < 1 {
+		return client.Usagef("--every %d: write a number of steps, at least 1", o.every)
+	}
 	w := cmd.OutOrStdout()
 	return change(cmd, &o.changeOptions, ref, inspect.PlanPrune(o.keep, o.every),
 		func(p *inspect.Pruning) { writePruning(w, p, columns(o.wide)) },
