@@ -45,7 +45,7 @@ type Master struct {
 	agents   *agents.Server
 	status   *status.Store
 	sealer   *checkpoint.Sealer
-	begins   bool // the job's tasks have not been started yet, by no master
+	begins   bool                    // the job's tasks have not been started yet, by no master
 	journal  *recovery.JournalWriter // nil: no other master can take over
 	liveness *recovery.LivenessFile  // the same
 	notifier *notify.Notifier        // nil: nobody is notified

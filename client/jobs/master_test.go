@@ -112,8 +112,10 @@ func TestASecondSignalLeavesTheKill(t *testing.T) {
 	case err := <-ended:
 		t.Fatalf("the request was not sent, and it ended with %v: %s", err, out.String())
 	}
-	for len(signals) > 0 { // the other one has been received
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); len(signals) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the second signal is not received")
+		}
 	}
 	close(release)
 	if err := <-abandoned; err != nil {
