@@ -238,6 +238,28 @@ func TestSealingByQuiet(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 }
 
+// TestACheckpointFromBeforeTheJobIsKnown: a job that goes on from it says what a loss costs, and
+// not that it was completed now.
+func TestACheckpointFromBeforeTheJobIsKnown(t *testing.T) {
+	j := start(t, func(s *proto.JobSpec, _ *cluster) {
+		dir := filepath.Join(s.Checkpoints[0].Uri, "step-400")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"ps-0.json", "COMMITTED"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	j.eventually("the step of the checkpoint", func() bool {
+		s, err := j.client.Status(context.Background(), &proto.StatusRequest{})
+		return err == nil && s.CompleteStep == 400 && s.CompleteStepAtUnixMs == 0
+	})
+	j.stop()
+	j.end(proto.JobState_JOB_STATE_KILLED)
+}
+
 // A task never starts from a store whose file `checkpoint` names an incomplete checkpoint.
 func TestTheStoreIsPreparedBeforeARestart(t *testing.T) {
 	t.Run("by the first master", func(t *testing.T) { testPrepared(t, false) })

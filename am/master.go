@@ -45,6 +45,7 @@ type Master struct {
 	agents   *agents.Server
 	status   *status.Store
 	sealer   *checkpoint.Sealer
+	begins   bool                    // the job's tasks have not been started yet, by no master
 	journal  *recovery.JournalWriter // nil: no other master can take over
 	liveness *recovery.LivenessFile  // the same
 	notifier *notify.Notifier        // nil: nobody is notified
@@ -88,7 +89,7 @@ func New(cfg Config) (*Master, error) {
 	m.status.Apply(m.job, nil, nil)
 	m.notifier = newNotifier(cfg, m.status.Note)
 	m.sealer = checkpoint.NewSealer(cfg.checkpoint(), m.status)
-	if cfg.Predecessor != nil {
+	if m.begins = cfg.Predecessor == nil; !m.begins {
 		m.sealer.ScanAll()
 	}
 	lease := m.job.Limits().Lease

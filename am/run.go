@@ -175,6 +175,10 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		case r := <-received:
 			next = m.fromAgent(r)
 		case next = <-prepared:
+			if m.begins {
+				m.begins = false
+				m.sealer.LookAll()
+			}
 		case <-m.stepsDue:
 			next = m.status.TakeSteps()
 		case newest := <-m.sealer.Newer():

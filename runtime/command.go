@@ -224,6 +224,13 @@ func fill(word string, values map[string]string) string {
 	return out.String()
 }
 
+// Sets reports whether the tasks of a job get a variable of the environment from the job itself,
+// whatever its user has it be.
+func Sets(spec *proto.JobSpec, name string) bool {
+	_, sets := ownEnv(spec, Attempt{WorldChanged: true})[name]
+	return sets
+}
+
 // ownEnv is what every task finds. The list of a role that is too large for a
 // variable is left out; checkLengths refuses jobs that are seen to use it.
 func ownEnv(spec *proto.JobSpec, a Attempt) map[string]string {

@@ -27,8 +27,11 @@ const (
 
 // Status is what a Sealer reports to, and asks about the job.
 type Status interface {
-	// SetCompleteStep sets the step of the newest complete checkpoint.
+	// SetCompleteStep sets the step of the newest complete checkpoint, which has just been found
+	// to be complete.
 	SetCompleteStep(step int64)
+	// SetFirstStep sets it to that of one from before the job, unless a newer one is known.
+	SetFirstStep(step int64)
 	// Saved says how long the save of a checkpoint that is complete now has taken.
 	Saved(took time.Duration)
 	// SetTotalSteps sets how many steps the program makes, as a checkpoint of a time says it.
@@ -58,11 +61,13 @@ type Sealer struct {
 }
 
 // report is what an agent of a generation has committed, and when it said so. Without that it
-// has every directory looked into.
+// has every directory looked into: with seal set to seal what is complete, and otherwise to know
+// what the job begins with.
 type report struct {
 	committed  *proto.Committed
 	generation int
 	at         time.Time
+	seal       bool
 }
 
 // NewSealer returns a sealer. Run must be called for it to do anything.
@@ -93,13 +98,17 @@ func (s *Sealer) Newer() <-chan Newest { return s.newer }
 
 // Committed takes in what an agent reports to have committed in a generation.
 func (s *Sealer) Committed(c *proto.Committed, generation int) {
-	s.todo.Put(report{c, generation, time.Now()})
+	s.todo.Put(report{committed: c, generation: generation, at: time.Now()})
 }
 
 // ScanAll seals what was committed before this master came, too.
 func (s *Sealer) ScanAll() {
-	s.todo.Put(report{})
+	s.todo.Put(report{seal: true})
 }
+
+// LookAll reports the checkpoints with which a job begins, before its tasks start. It seals
+// nothing.
+func (s *Sealer) LookAll() { s.todo.Put(report{}) }
 
 // directory is a checkpoint directory, as Run knows it.
 type directory struct {
@@ -145,6 +154,12 @@ func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 		case <-soonest(dirs):
 		}
 		for _, r := range s.todo.Take() {
+			if r.committed == nil && !r.seal {
+				for _, d := range dirs {
+					s.look(ctx, opened, d)
+				}
+				continue
+			}
 			if r.committed == nil {
 				for _, d := range dirs {
 					d.due = time.Now()
@@ -161,6 +176,22 @@ func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 				s.scan(ctx, opened, d, generation)
 			}
 		}
+	}
+}
+
+// look reports the newest complete checkpoint of a directory in which no task has written yet.
+func (s *Sealer) look(ctx context.Context, opened stores, d *directory) {
+	store, err := opened.get(ctx, d.spec.Uri, s.cfg.OpenStore)
+	var list []format.Checkpoint
+	if err == nil {
+		list, err = hdfsckpt.List(ctx, store)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.cfg.Log.WithError(err).Warnf("cannot list the checkpoints in %s; the first save of the job does", d.spec.Uri)
+	}
+	if newest := format.NewestComplete(list); newest != nil && newest.Step > 0 {
+		s.told[d.spec.Uri] = newest.Step
+		s.status.SetFirstStep(newest.Step)
 	}
 }
 

@@ -34,6 +34,7 @@ func (n *noStatus) SetCompleteStep(step int64) {
 	defer n.mu.Unlock()
 	n.steps = append(n.steps, step)
 }
+func (*noStatus) SetFirstStep(int64)  {}
 func (*noStatus) Saved(time.Duration) {}
 
 func (*noStatus) SetTotalSteps(int64, time.Time) {}

@@ -328,6 +328,12 @@ func (s *Store) SetCompleteStep(step int64) {
 	})
 }
 
+// SetFirstStep sets the step of the newest complete checkpoint to that of one from before the job,
+// unless a newer one is known. When that was completed is not known.
+func (s *Store) SetFirstStep(step int64) {
+	s.Update(func(status *proto.JobStatus) { status.CompleteStep = max(status.CompleteStep, step) })
+}
+
 // SetLogs sets the URL of the NodeManager's page with the logs of a container.
 func (s *Store) SetLogs(container, url string) {
 	s.mu.Lock()

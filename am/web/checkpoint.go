@@ -248,18 +248,18 @@ func pollWhile(goesOn bool) string {
 
 // readingJSON is how far a reading has come as JSON.
 type readingJSON struct {
-	Started bool       `json:"started"`
-	Done    int64      `json:"done_bytes"`
-	Total   int64      `json:"total_bytes"`
-	Before  string     `json:"before"` // what is read first
-	Ended   *time.Time `json:"ended"`  // null if it goes on
-	Error   string     `json:"error"`
+	Started bool          `json:"started"`
+	Done    int64         `json:"done_bytes"`
+	Total   int64         `json:"total_bytes"`
+	Before  string        `json:"before"` // what is read first
+	Ended   *inspect.Time `json:"ended"`  // null if it goes on
+	Error   string        `json:"error"`
 }
 
 func readingOf[T any](r inspect.Reading[T]) readingJSON {
 	j := readingJSON{Started: r.Started, Done: r.Done, Total: r.Total, Before: r.Before}
 	if r.Finished {
-		j.Ended = &r.At
+		j.Ended = &inspect.Time{Time: r.At}
 	}
 	if r.Err != nil {
 		j.Error = r.Err.Error()

@@ -290,7 +290,7 @@ func checkpointAddress(dir int, location string) string {
 	return "checkpoint?" + url.Values{"dir": {strconv.Itoa(dir)}, "at": {location}}.Encode()
 }
 
-func (c checkpointRow) Age() string      { return text.Duration(c.Now.Sub(c.Time)) }
+func (c checkpointRow) Age() string      { return text.Duration(c.Now.Sub(c.Time.Time)) }
 func (c checkpointRow) SavedMs() int64   { return c.Time.UnixMilli() }
 func (c checkpointRow) StateOf() string  { return stateOf(c.Checkpoint) }
 func (c checkpointRow) Class() string    { return strings.ReplaceAll(c.StateOf(), " ", "-") }
@@ -343,7 +343,7 @@ type listingJSON struct {
 	Path        string               `json:"path"` // as the job's script spells it
 	URI         string               `json:"uri"`
 	Error       string               `json:"error"`  // why it could not be listed
-	Listed      *time.Time           `json:"listed"` // null if it could not be
+	Listed      *inspect.Time        `json:"listed"` // null if it could not be
 	Total       int                  `json:"total"`
 	Matching    int                  `json:"matching"`
 	Page        int                  `json:"page"`
@@ -357,7 +357,7 @@ func (v *checkpointsView) json() (int, any) {
 	for _, d := range v.Directories {
 		l := listingJSON{Path: d.Path, URI: d.URI, Error: d.Error, Total: d.Total, Matching: d.Matching, Page: d.pager.Page, Pages: d.Pages, Checkpoints: []inspect.Checkpoint{}}
 		if d.Found != nil {
-			l.Listed = &d.Found.At
+			l.Listed = &inspect.Time{Time: d.Found.At}
 		}
 		if d.Answer != nil {
 			l.Answer = d.Answer.Text

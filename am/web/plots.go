@@ -190,6 +190,10 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 		Fail(w, r, http.StatusBadRequest, "points="+p.Get("points")+" is no number of points")
 		return
 	}
+	if err := drawing.CheckPart(p); err != nil {
+		Fail(w, r, http.StatusBadRequest, err.Error())
+		return
+	}
 	request := &proto.SamplesRequest{Names: p["name"], Tasks: p["task"], Points: int32(points)}
 	status, _ := s.Status.Snapshot()
 	a := drawing.NewAxis(status, drawing.ParsePart(p), time.Now())
@@ -217,6 +221,10 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 // samplesCSV answers with the values of one chart as text: a row for each point of a series.
 func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query()
+	if err := drawing.CheckPart(p); err != nil {
+		Fail(w, r, http.StatusBadRequest, err.Error())
+		return
+	}
 	q := parsePlotQuery(p)
 	status, _ := s.Status.Snapshot()
 	a := drawing.NewAxis(status, q.Part, time.Now())

@@ -191,3 +191,20 @@ func pathOf(t *testing.T, chart, class string) string {
 	text, _, _ = strings.Cut(text, `"`)
 	return text
 }
+
+// TestAPartThatIsNone: values of a part that is not understood are not those of the whole life.
+func TestAPartThatIsNone(t *testing.T) {
+	site := measured(1)
+	for query, want := range map[string]int{
+		"span=zzz": http.StatusBadRequest, "from=soon": http.StatusBadRequest, "to=2026-13-01": http.StatusBadRequest,
+		"": http.StatusOK, "span=5m": http.StatusOK, "span=": http.StatusOK, "from=2026-11-25T02:00": http.StatusOK,
+	} {
+		for _, page := range []string{"/samples.json", "/samples.csv"} {
+			w := httptest.NewRecorder()
+			web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, page+"?name=loss&"+query, nil))
+			if w.Code != want {
+				t.Errorf("%s of %q answers %d: %s", page, query, w.Code, w.Body)
+			}
+		}
+	}
+}

@@ -25,9 +25,9 @@ type Directory struct {
 func User() string { return cluster.LocalUser() }
 
 // Directories opens the directories that a user names: by a URI, a local path, or a
-// job, which stands for all its checkpoint directories. It needs no application master
-// and creates nothing. The caller closes each Store.
-func Directories(ctx context.Context, ref string) ([]Directory, error) {
+// job, which find finds and which stands for all its checkpoint directories. It needs no
+// application master and creates nothing. The caller closes each Store.
+func Directories(ctx context.Context, ref string, find jobs.Finder) ([]Directory, error) {
 	if scheme, _, ok := strings.Cut(ref, "://"); ok && scheme != "hdfs" && scheme != "viewfs" && scheme != "file" {
 		return nil, client.Usagef("%s: checkpoints are looked at in hdfs://..., file://... and local directories", ref)
 	}
@@ -38,7 +38,7 @@ func Directories(ctx context.Context, ref string) ([]Directory, error) {
 		}
 		return []Directory{{Store: s}}, nil
 	}
-	j, err := jobs.Find(ctx, ref)
+	j, err := find(ctx, ref)
 	if err != nil {
 		if i, statErr := os.Stat(ref); statErr == nil && i.IsDir() && client.ExitCode(err) == client.ExitUsage {
 			return nil, client.Usagef("%w; for the directory of that name in this one, write ./%s", err, ref)

@@ -12,7 +12,7 @@ import (
 	"holdfast/proto"
 )
 
-// ErrNotRun means that the command of Exec was not run, or that how it ended is not known.
+// ErrNotRun means that the command of Exec printed nothing, and was not run as far as is known.
 var ErrNotRun = errors.New("nothing was run")
 
 // ErrNoStacks means that the processes of a task did not print where they stand.
@@ -34,11 +34,15 @@ func (j *Job) Exec(ctx context.Context, task string, command []string, stacks bo
 	if err != nil {
 		return 0, j.execError(ctx, task, stacks, err)
 	}
-	for {
+	for printed := false; ; {
 		o, err := stream.Recv()
-		if err != nil {
+		switch {
+		case err != nil && printed && ctx.Err() == nil:
+			return 0, fmt.Errorf("the connection to the container of %s broke; how the command ended is not known: %s", task, status.Convert(err).Message())
+		case err != nil:
 			return 0, j.execError(ctx, task, stacks, err)
 		}
+		printed = printed || len(o.Output) > 0
 		if _, err := w.Write(o.Output); err != nil {
 			return 0, err
 		}

@@ -18,17 +18,28 @@ import (
 	"holdfast/proto"
 )
 
-// Find returns the job that ref means: see resolve. An empty ref means the newest job of
-// this user.
-func Find(ctx context.Context, ref string) (*Job, error) {
+// Finder finds the job that a user names: Find or FindToChange.
+type Finder func(ctx context.Context, ref string) (*Job, error)
+
+// Find returns the job that ref means, for commands that only look: see resolve. An empty
+// ref means the newest job of this user.
+func Find(ctx context.Context, ref string) (*Job, error) { return find(ctx, ref, resolve) }
+
+// FindToChange returns the job that ref names, for commands that end, change or remove
+// something: see resolveExactly. A job that was not named is none.
+func FindToChange(ctx context.Context, ref string) (*Job, error) {
+	return find(ctx, ref, resolveExactly)
+}
+
+func find(ctx context.Context, ref string, among func(string, []*proto.JobSummary) (*proto.JobSummary, error)) (*Job, error) {
 	if j, err := Open(ctx, ref); !errors.Is(err, ErrUnknownID) {
 		return j, err
 	}
 	list, _, err := List(ctx, ListOptions{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; name a job of this machine by its full id, %s...", err, LocalPrefix)
 	}
-	e, err := resolve(ref, list)
+	e, err := among(ref, list)
 	if err != nil {
 		return nil, err
 	}
@@ -66,19 +77,7 @@ func resolve(ref string, list []*proto.JobSummary) (*proto.JobSummary, error) {
 		}
 		return list[0], nil
 	}
-	var named, begin []*proto.JobSummary
-	var known []string
-	for _, e := range list {
-		switch {
-		case e.Id == ref:
-			return e, nil
-		case e.Name == ref:
-			named = append(named, e)
-		case strings.HasPrefix(e.Id, ref), strings.HasPrefix(e.Name, ref):
-			begin = append(begin, e)
-		}
-		known = append(known, e.Id, e.Name)
-	}
+	named, begin := matching(ref, list)
 	if len(named) == 0 && len(begin) > 0 {
 		for _, e := range begin {
 			if e.Name != begin[0].Name {
@@ -87,6 +86,46 @@ func resolve(ref string, list []*proto.JobSummary) (*proto.JobSummary, error) {
 		}
 		named, ref = begin, begin[0].Name
 	}
+	return oneNamed(ref, named, list)
+}
+
+// resolveExactly returns the job of a list, newest first, that ref names: the one with that
+// id, or else among those with that name the one that resolve returns. What only begins so is
+// an error that names it, and so is an empty ref.
+func resolveExactly(ref string, list []*proto.JobSummary) (*proto.JobSummary, error) {
+	if ref == "" {
+		return nil, client.Usagef("name the job, by its id or its name: see yarn-submit list")
+	}
+	named, begin := matching(ref, list)
+	if len(named) == 0 && len(begin) > 0 {
+		var meant []string
+		for _, e := range begin[:min(len(begin), 3)] {
+			meant = append(meant, fmt.Sprintf("%s (%s, %s)", e.Name, e.Id, proto.StateWord(e.State)))
+		}
+		return nil, client.Usagef("there is no job %q; did you mean %s?", ref, strings.Join(meant, " or "))
+	}
+	return oneNamed(ref, named, list)
+}
+
+// matching returns the jobs that are called ref, of which one with that id is the only one,
+// and those whose ids or names only begin with it.
+func matching(ref string, list []*proto.JobSummary) (named, begin []*proto.JobSummary) {
+	for _, e := range list {
+		switch {
+		case e.Id == ref:
+			return []*proto.JobSummary{e}, nil
+		case e.Name == ref:
+			named = append(named, e)
+		case strings.HasPrefix(e.Id, ref), strings.HasPrefix(e.Name, ref):
+			begin = append(begin, e)
+		}
+	}
+	return named, begin
+}
+
+// oneNamed returns the one of the jobs called ref, newest first, that has not ended, or the
+// newest if all have.
+func oneNamed(ref string, named, list []*proto.JobSummary) (*proto.JobSummary, error) {
 	running := slices.DeleteFunc(slices.Clone(named), func(e *proto.JobSummary) bool { return e.State.Done() })
 	switch {
 	case len(running) == 1:
@@ -95,6 +134,10 @@ func resolve(ref string, list []*proto.JobSummary) (*proto.JobSummary, error) {
 		return nil, client.Usagef("%d jobs called %q have not ended: name one by its id\n%s", len(running), ref, describeJobs(running))
 	case len(named) > 0:
 		return named[0], nil
+	}
+	var known []string
+	for _, e := range list {
+		known = append(known, e.Id, e.Name)
 	}
 	return nil, client.Usagef("there is no job %q %s: see yarn-submit list%s", ref, whereLooked(), client.DidYouMean(ref, known))
 }

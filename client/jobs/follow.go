@@ -29,14 +29,15 @@ type FollowOptions struct {
 	LeaveOnInterrupt bool
 }
 
-// question is asked at an interrupt in a terminal; a second interrupt kills the job.
+// question is asked at an interrupt in a terminal; a second interrupt kills the job, and
+// one more leaves it once the kill is confirmed.
 const question = "Kill the job (k, or Ctrl-C again), stop following and leave it running (l), or keep following (g)? "
 
 // Follow shows a job until it ends, and returns its final state. It returns
 // client.ErrJobFailed if the job did not succeed, which has been shown by then, and
 // client.ErrInterrupted if the user has killed or left it.
 func Follow(ctx context.Context, j *Job, o FollowOptions) (*proto.JobStatus, error) {
-	f := &follower{job: j, o: o, progress: NewProgress(o.Out, o.Width)}
+	f := &follower{job: j, o: o, progress: NewProgress(o.Out, o.Width), confirmed: make(chan struct{})}
 	return f.run(ctx)
 }
 
@@ -47,8 +48,16 @@ type follower struct {
 
 	asking  bool
 	killing bool
-	answers chan string
+	// confirmed is closed once the job that is being killed is known to end. leaving receives
+	// when that is waited for no longer, after one more interrupt; nil before.
+	confirmed chan struct{}
+	leaving   <-chan time.Time
+	answers   chan string
 }
+
+// confirmLimit is how long an interrupt, which follows one that kills the job, waits for that to
+// be accepted. Where the application master answers it takes milliseconds.
+const confirmLimit = 5 * time.Second
 
 type watchResult struct {
 	status *proto.JobStatus
@@ -56,6 +65,7 @@ type watchResult struct {
 }
 
 func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
+	killing, abandon := context.WithCancel(context.WithoutCancel(ctx)) // what has been begun is not left half done
 	ctx, cancel := context.WithCancel(ctx)
 	states := make(chan *proto.JobStatus)
 	end := make(chan watchResult, 1)
@@ -63,6 +73,7 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 	running := 1
 	defer func() {
 		cancel()
+		abandon()
 		for range running { // Watch and Kill end with ctx
 			select {
 			case <-end:
@@ -87,7 +98,7 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 		f.progress.Line("killing %s", f.job.ID)
 		running++
 		go func() {
-			_, _, err := f.job.Kill(ctx, "killed by its user")
+			_, _, err := f.job.kill(killing, "killed by its user", func() { close(f.confirmed) })
 			killed <- err
 		}()
 	}
@@ -134,14 +145,19 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 			if err != nil && ctx.Err() == nil {
 				return latest, err
 			}
+		case <-f.awaited():
+			return latest, f.leave()
+		case <-f.leaving:
+			return latest, f.leave()
 		case sig := <-f.o.Interrupts:
 			switch {
 			case f.o.LeaveOnInterrupt:
 				f.progress.Clear()
 				return latest, client.ErrInterrupted
+			case f.leaving != nil:
+				return latest, f.leave()
 			case f.killing:
-				f.progress.Line("%s is being killed, and may still end: see yarn-submit status %s", f.job.ID, f.job.ID)
-				return latest, client.ErrInterrupted
+				f.leaving = time.After(confirmLimit)
 			case f.o.Width > 0 && sig == os.Interrupt && !f.asking:
 				f.ask()
 			default:
@@ -165,6 +181,26 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 			}
 		}
 	}
+}
+
+// awaited returns what is waited for to leave a job that is being killed; nil, and so never, if
+// nobody wants to leave it.
+func (f *follower) awaited() <-chan struct{} {
+	if f.leaving == nil {
+		return nil
+	}
+	return f.confirmed
+}
+
+// leave says what becomes of a job that is being killed, and is not waited for.
+func (f *follower) leave() error {
+	select {
+	case <-f.confirmed:
+		f.progress.Line("%s is being killed, and may still end: see yarn-submit status %s", f.job.ID, f.job.ID)
+	default:
+		f.progress.Line("the kill was not confirmed; the job may still run: yarn-submit kill %s", f.job.ID)
+	}
+	return client.ErrInterrupted
 }
 
 // drainLimit bounds how long the last lines of a job that has ended are waited for.

@@ -20,8 +20,14 @@ const shutdownLimit = 2 * time.Minute
 // Kill asks the application master to end the job, or ends it by force. It returns the
 // final state once the job has ended, and reports whether it had ended before.
 func (j *Job) Kill(ctx context.Context, why string) (last *proto.JobStatus, already bool, err error) {
+	return j.kill(ctx, why, func() {})
+}
+
+// kill is Kill; confirmed is called once the job is known to end, whatever becomes of ctx.
+func (j *Job) kill(ctx context.Context, why string, confirmed func()) (last *proto.JobStatus, already bool, err error) {
 	grace, accepted := j.requestShutdown(ctx, why)
 	if accepted {
+		confirmed()
 		ending, cancel := context.WithTimeout(ctx, shutdownLimit+grace)
 		defer cancel()
 		s, err := j.Watch(ending, func(*proto.JobStatus) {})
@@ -41,6 +47,7 @@ func (j *Job) Kill(ctx context.Context, why string) (last *proto.JobStatus, alre
 	if err := j.cluster.RM.Kill(forcing, j.app, why); err != nil {
 		return nil, false, cluster.YARNError(err)
 	}
+	confirmed()
 	if !j.denied() { // another user's is left to that user's next job
 		if err := j.cluster.RemoveKeytab(forcing, j.home, j.ID); err != nil {
 			return nil, false, err

@@ -32,6 +32,9 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	if s.Why != "" {
 		fmt.Fprintf(b, "  %s\n", indent(terminal.Clean(s.Why), "  "))
 	}
+	if z := zone(); z != "" && len(s.Events) > 0 {
+		fmt.Fprintf(b, "  times are %s\n", z)
+	}
 	if s.Queue != "" {
 		fmt.Fprintf(b, "  queue: %s\n", terminal.Clean(s.Queue))
 	}
@@ -131,7 +134,16 @@ func group(s *proto.JobStatus) string {
 	return without
 }
 
-// clock writes a time of day.
+// zone names the zone of this machine's clock, by which times are shown; "" if it is UTC.
+func zone() string {
+	name, offset := time.Now().Zone()
+	if offset == 0 {
+		return ""
+	}
+	return name
+}
+
+// clock writes a time of day, by this machine's clock.
 func clock(unixMs int64) string { return time.UnixMilli(unixMs).Format("15:04:05") }
 
 // stepOf returns the job's step, with the number of all where the program says that.
@@ -351,7 +363,11 @@ func WriteList(w io.Writer, list []*proto.JobSummary, o ListStyle) error {
 	if o.Wide {
 		o.Width = 0
 	}
-	titles := []string{"JOB", "NAME", "STATE", "STEP", "STARTED", "TOOK"}
+	since := "STARTED"
+	if z := zone(); z != "" {
+		since += " (" + z + ")"
+	}
+	titles := []string{"JOB", "NAME", "STATE", "STEP", since, "TOOK"}
 	users, where, why := o.Users || o.Wide, o.Wide, o.Width == 0
 	if users {
 		titles = append(titles, "USER")
@@ -363,7 +379,7 @@ func WriteList(w io.Writer, list []*proto.JobSummary, o ListStyle) error {
 		titles = append(titles, "WHY")
 	}
 	t := terminal.NewTable(titles...)
-	t.Flexible, t.Optional = []string{"NAME", "USER"}, []string{"STARTED", "STEP", "TOOK"}
+	t.Flexible, t.Optional = []string{"NAME", "USER"}, []string{since, "STEP", "TOOK"}
 	for _, e := range list {
 		started, end := time.UnixMilli(e.StartedUnixMs), time.Now()
 		if e.EndedUnixMs != 0 {

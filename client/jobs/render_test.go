@@ -241,3 +241,27 @@ func TestListsAndTasksFitATerminal(t *testing.T) {
 		t.Errorf("status is\n%s", b.String())
 	}
 }
+
+// TestTheZoneOfTimesIsNamed: where it is not UTC, once.
+func TestTheZoneOfTimesIsNamed(t *testing.T) {
+	before := time.Local
+	defer func() { time.Local = before }()
+	at := time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC).UnixMilli()
+	for name, zone := range map[string]*time.Location{"CET": time.FixedZone("CET", 3600), "": time.UTC} {
+		time.Local = zone
+		var status, list strings.Builder
+		err := WriteStatus(&status, &proto.JobStatus{Id: "local-1", Events: []*proto.JobEvent{{AtUnixMs: at, Text: "begun"}}}, 0)
+		if err == nil {
+			err = WriteList(&list, []*proto.JobSummary{{Id: "local-1", StartedUnixMs: at}}, ListStyle{Width: 100})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(status.String(), "times are CET\n"); got != len(name)/3 {
+			t.Errorf("in %q:\n%s", name, status.String())
+		}
+		if got := strings.Count(list.String(), "STARTED (CET)"); got != len(name)/3 {
+			t.Errorf("in %q:\n%s", name, list.String())
+		}
+	}
+}

@@ -7,9 +7,18 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"holdfast/client"
 	"holdfast/client/cluster"
 	"holdfast/proto"
 )
+
+// CheckRuns returns an error that says so if a job has ended, of which nothing can be asked.
+func CheckRuns(s *proto.JobStatus) error {
+	if !s.State.Done() {
+		return nil
+	}
+	return client.Usagef("%s has ended (%s): nothing runs in it; its output: yarn-submit logs %[1]s", s.Id, proto.StateWord(s.State))
+}
 
 // RestartTask has the present attempt of a task end, so that the task is restarted. It
 // returns once the application master has agreed. Only those who may call that can: the

@@ -123,6 +123,9 @@ func Notes(spec *proto.JobSpec) []string {
 			note("tasks of the role %s that were missing join at a complete checkpoint, and the job has no --checkpoint: --elastic-grow 10m has them join after a time", r.Name)
 		}
 	}
+	if (spec.ElasticWaitMs != nil || spec.ElasticGrowMs != 0) && !slices.ContainsFunc(spec.Roles, func(r *proto.RoleSpec) bool { return r.Min > 0 && r.Min < r.Count }) {
+		note("--elastic-wait and --elastic-grow have no effect: they are about tasks that the job can do without, and it needs all of its own; a range, as --worker 1..2, says how few it can do with")
+	}
 	for _, k := range slices.Sorted(maps.Keys(spec.Env)) {
 		braces(spec.Env[k])
 	}

@@ -41,6 +41,9 @@ type Draft struct {
 	Principal, Keytab string
 
 	dir string // relative paths are below it; empty: the working directory
+	// named are the names of inputs and the paths of checkpoint directories that the present
+	// source has given: a file, or all flags. Those of an earlier one it replaces.
+	named map[string]bool
 }
 
 // NewDraft returns a draft with the default values.
@@ -118,6 +121,11 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 			hint = fmt.Sprintf("; the job that %s describes is run with -f %[1]s", spec.Command[0])
 		}
 		return nil, client.Usagef("%w%s", err, hint)
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
+		if runtime.Sets(spec, name) {
+			return nil, client.Usagef("--env %s=... has no effect, since each task gets its own %[1]s: leave it out, or give it another name", name)
+		}
 	}
 	return spec, nil
 }

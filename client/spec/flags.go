@@ -247,6 +247,7 @@ func (f *Flags) Override(d *Draft, command []string) (*Draft, error) {
 	// Flags are applied in the order of their names, so that the ranks of tasks do not
 	// depend on the order of flags. Values of a repeated flag stay in the order given.
 	slices.SortStableFunc(f.given, func(a, b assignment) int { return strings.Compare(a.flag, b.flag) })
+	d.named = nil // what the draft has by now is another source's
 	for _, a := range f.given {
 		if err := a.apply(d); err != nil {
 			return nil, client.Usagef("%w", err) // not what it was a moment ago

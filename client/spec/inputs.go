@@ -15,6 +15,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/localfile"
+	"holdfast/internal/archive"
 	"holdfast/proto"
 )
 
@@ -57,8 +58,8 @@ func ParseInput(s, dir string, archive bool) (Input, error) {
 }
 
 // Collect returns all files of the inputs, including those below directories. Their
-// URIs are local paths.
-func Collect(ctx context.Context, inputs []Input) ([]*proto.FileSpec, error) {
+// URIs are local paths. None of them may be where a checkpoint directory is to be.
+func Collect(ctx context.Context, inputs []Input, checkpoints []*proto.CheckpointSpec) ([]*proto.FileSpec, error) {
 	var list []*proto.FileSpec
 	for _, in := range inputs {
 		info, err := os.Stat(in.Path)
@@ -82,6 +83,11 @@ func Collect(ctx context.Context, inputs []Input) ([]*proto.FileSpec, error) {
 		default:
 			return nil, client.Usagef("%s is a %s: files, directories and archives can be given to tasks", in.Path, fileType(info))
 		}
+		if in.Archive {
+			if err := archive.Check(in.Path); err != nil {
+				return nil, client.Usagef("%s, which --archives names, cannot be unpacked: %w; make it anew", in.Path, err)
+			}
+		}
 	}
 	names := map[string]string{}
 	for _, f := range list {
@@ -94,6 +100,13 @@ func Collect(ctx context.Context, inputs []Input) ([]*proto.FileSpec, error) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if file, ok := names[dir]; ok {
 				return nil, client.Usagef("%s would stand at %s in the tasks' working directory, which is a directory of other inputs: rename it by PATH#NAME", file, dir)
+			}
+		}
+	}
+	for _, c := range checkpoints {
+		for dir := path.Clean(c.Path); dir != "." && dir != "/"; dir = path.Dir(dir) {
+			if file, ok := names[dir]; ok {
+				return nil, client.Usagef("the checkpoint directory %s cannot be made, since %s stands at %s in the tasks' working directory: write PATH=URI, PATH as the script spells the directory, or rename the file by PATH#NAME", c.Path, file, dir)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"archive/tar"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,7 @@ func collect(t *testing.T, dir string, specs ...string) ([]*proto.FileSpec, erro
 		}
 		list = append(list, in)
 	}
-	return spec.Collect(t.Context(), list)
+	return spec.Collect(t.Context(), list, nil)
 }
 
 func TestCollect(t *testing.T) {
@@ -30,7 +31,11 @@ func TestCollect(t *testing.T) {
 	write(t, filepath.Join(dir, "src/train.py"), "print(1)\n")
 	write(t, filepath.Join(dir, "data/a/b.txt"), "abc")
 	write(t, filepath.Join(dir, "data/c.txt"), "")
-	write(t, filepath.Join(dir, "venv.tar.gz"), "not really")
+	var venv strings.Builder
+	if err := tar.NewWriter(&venv).WriteHeader(&tar.Header{Name: "bin/", Typeflag: tar.TypeDir}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "venv.tar.gz"), venv.String())
 	if err := os.Chmod(filepath.Join(dir, "data/c.txt"), 0o750); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/client"
 	"holdfast/internal/hadoop/yarn"
@@ -162,7 +163,7 @@ func inputs(d *Draft, archive bool) kind {
 	add := func(text string) error {
 		in, err := ParseInput(text, d.dir, archive)
 		if err == nil {
-			d.addInput(in)
+			err = d.addInput(in)
 		}
 		return err
 	}
@@ -227,7 +228,7 @@ func checkpoints(d *Draft) kind {
 		set: func(text string) error {
 			c, err := parseCheckpoint(text)
 			if err == nil {
-				d.setCheckpoint(c)
+				err = d.setCheckpoint(c)
 			}
 			return err
 		},
@@ -247,7 +248,9 @@ func checkpoints(d *Draft) kind {
 				if !strings.Contains(c.Uri, "://") && c.Uri != "" {
 					c.Uri = d.below(c.Uri)
 				}
-				d.setCheckpoint(c)
+				if err := d.setCheckpoint(c); err != nil {
+					return errorAt(v, "%w", err)
+				}
 				return nil
 			})
 		},
@@ -308,26 +311,53 @@ func (d *Draft) below(p string) string {
 	return filepath.Join(d.dir, p)
 }
 
-// addInput adds an input, or replaces the one with its name.
-func (d *Draft) addInput(in Input) {
-	for i := range d.Inputs {
-		if d.Inputs[i].Name == in.Name {
-			d.Inputs[i] = in
-			return
+// addInput adds an input, or replaces the one with its name that an earlier source has given.
+// Another of the same source is an error.
+func (d *Draft) addInput(in Input) error {
+	for i, other := range d.Inputs {
+		if other.Name != in.Name {
+			continue
 		}
+		if d.repeats("input "+in.Name) && other != in {
+			return client.Usagef("%s and %s would both stand at %s in the tasks' working directory: rename one of them by PATH#NAME", other.Path, in.Path, in.Name)
+		}
+		d.Inputs[i] = in
+		return nil
 	}
+	d.repeats("input " + in.Name)
 	d.Inputs = append(d.Inputs, in)
+	return nil
 }
 
-// setCheckpoint adds a checkpoint directory, or replaces the one with its path.
-func (d *Draft) setCheckpoint(c *proto.CheckpointSpec) {
+// setCheckpoint adds a checkpoint directory, or replaces the one with its path that an earlier
+// source has given. Another of the same source is an error.
+func (d *Draft) setCheckpoint(c *proto.CheckpointSpec) error {
+	name := "checkpoint " + path.Clean(c.Path)
 	for i, other := range d.Job.Checkpoints {
-		if path.Clean(other.Path) == path.Clean(c.Path) {
-			d.Job.Checkpoints[i] = c
-			return
+		if path.Clean(other.Path) != path.Clean(c.Path) {
+			continue
 		}
+		same := pb.Clone(other).(*proto.CheckpointSpec)
+		same.Path = c.Path // which may be spelled in another way
+		if d.repeats(name) && !pb.Equal(same, c) {
+			return client.Usagef("the checkpoints of %s are to go to %s and to %s: leave out one of them", other.Path, other.Uri, c.Uri)
+		}
+		d.Job.Checkpoints[i] = c
+		return nil
 	}
+	d.repeats(name)
 	d.Job.Checkpoints = append(d.Job.Checkpoints, c)
+	return nil
+}
+
+// repeats records that the present source gives something, and reports whether it did before.
+func (d *Draft) repeats(name string) bool {
+	if d.named == nil {
+		d.named = map[string]bool{}
+	}
+	before := d.named[name]
+	d.named[name] = true
+	return before
 }
 
 // eachWord calls add with each of the words in a list that commas separate, until it fails.

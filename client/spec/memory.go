@@ -2,13 +2,15 @@ package spec
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 )
 
 // ParseMemory parses an amount of memory and returns it in MB, rounded up: 1g, 1.5g,
-// 512m, 2GiB; a number without a unit is in MB, as in Hadoop's settings.
+// 512m, 2GiB. A number without a unit is an error: Hadoop's settings take it for MB, and
+// others for GB.
 func ParseMemory(s string) (int64, error) {
 	bad := errors.New("write an amount of memory, as in 512m, 2g or 1.5g")
 	text := strings.ToLower(strings.TrimSpace(s))
@@ -17,10 +19,10 @@ func ParseMemory(s string) (int64, error) {
 	var mb float64
 	switch strings.TrimSuffix(strings.TrimSuffix(unit, "b"), "i") {
 	case "":
-		if unit != "" { // "b", "ib"
-			return 0, bad
+		if _, err := strconv.ParseUint(number, 10, 63); err == nil && unit == "" { // else "b", "ib"
+			return 0, fmt.Errorf("write %sg or %[1]sm", number)
 		}
-		mb = 1
+		return 0, bad
 	case "m":
 		mb = 1
 	case "g":

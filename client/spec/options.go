@@ -44,7 +44,7 @@ var jobOptions = []option[Draft]{
 		doc:  "the job's name. Default: that of its script or program",
 		kind: func(d *Draft) kind { return text(&d.Job.Name, "NAME") },
 	}, {
-		name: "queue", group: groupCluster, help: "YARN's queue (default \"default\")",
+		name: "queue", group: groupCluster, clusterOnly: true, help: "YARN's queue (default \"default\")",
 		doc:  "YARN's queue; its rules may put the job into [another](clusters.md#queues). Default: `default`",
 		kind: func(d *Draft) kind { return text(&d.Job.Queue, "QUEUE") },
 	}, {

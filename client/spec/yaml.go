@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 	pb "google.golang.org/protobuf/proto"
@@ -25,6 +27,9 @@ func ReadDraft(name string) (*Draft, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, client.Usagef("there is no job file %s: -f names a YAML file that describes the job", name)
 	}
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, client.Usagef("%s is a directory: -f names a YAML file that describes the job", name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the job file: %w", err)
 	}
@@ -39,11 +44,20 @@ func ReadDraft(name string) (*Draft, error) {
 func ParseDraft(text []byte, dir string) (*Draft, error) {
 	d := NewDraft()
 	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return nil, fmt.Errorf("it is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	wrong := func(err error) error {
+		return fmt.Errorf("it is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	if document.IsZero() {
+	if err := documents.Decode(&document); errors.Is(err, io.EOF) {
 		return d, nil // empty
+	} else if err != nil {
+		return nil, wrong(err)
+	}
+	var second yaml.Node
+	if err := documents.Decode(&second); err == nil {
+		return nil, errorAt(&second, "another document begins after ---, and a file describes one job: remove it, or put it into a file of its own")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, wrong(err)
 	}
 	d.dir = dir
 	defer func() { d.dir = "" }()

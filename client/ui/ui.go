@@ -82,7 +82,7 @@ func New(ctx context.Context, o Options) (*UI, error) {
 func directories(ctx context.Context, refs []string) ([]inspect.Directory, error) {
 	var list []inspect.Directory
 	for _, ref := range refs {
-		opened, err := checkpoints.Directories(ctx, ref)
+		opened, err := checkpoints.Directories(ctx, ref, jobs.Find)
 		if err != nil {
 			return nil, err
 		}

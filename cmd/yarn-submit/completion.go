@@ -4,6 +4,9 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"holdfast/client"
+	"holdfast/cmd/yarn-submit/cli"
 )
 
 // bashHelpers are what the script of cobra takes of the package bash-completion, for machines
@@ -46,6 +49,17 @@ fi
 // addCompletion adds the command completion, whose script for bash needs no package.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
+	all, _, err := root.Find([]string{"completion"})
+	if err != nil || all == root {
+		panic("cobra has no completion")
+	}
+	all.Args = cobra.ArbitraryArgs
+	all.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := cli.UnknownCommand(cmd, args); err != nil {
+			return err
+		}
+		return client.Usagef("say for which shell: write yarn-submit completion bash|zsh|fish")
+	}
 	bash, _, err := root.Find([]string{"completion", "bash"})
 	if err != nil || bash.Name() != "bash" {
 		panic("cobra has no completion for bash")

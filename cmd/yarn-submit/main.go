@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string) int {
 	var mistaken error
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) { // it is also called for "NAME --help", whatever NAME is
-		if mistaken = cli.UnknownCommand(cmd, args); mistaken == nil {
+		if mistaken = cli.UnknownCommand(cmd, cmd.Flags().Args()); mistaken == nil { // args begin with cmd's own name
 			help(cmd, args)
 		}
 	})

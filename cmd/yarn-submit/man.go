@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -33,8 +36,31 @@ func runMan(dir string) error {
 	if err := prepareForManual(root); err != nil {
 		return err
 	}
-	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "yarn-submit " + version, Manual: "Holdfast"}, dir); err != nil {
+	if err := writePages(root, dir); err != nil {
 		return fmt.Errorf("write the manual to %s: %w", dir, err)
+	}
+	return nil
+}
+
+// writePages writes the pages of a command and of those below it.
+func writePages(cmd *cobra.Command, dir string) error {
+	var page bytes.Buffer
+	header := &doc.GenManHeader{Section: "1", Source: "yarn-submit " + version, Manual: "Holdfast"}
+	if err := doc.GenMan(cmd, header, &page); err != nil {
+		return err
+	}
+	// A switch is shown as one: --follow, not --follow[=false].
+	text := bytes.ReplaceAll(page.Bytes(), []byte("[=false]"), nil)
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + "." + header.Section
+	if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
+		return err
+	}
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() && !c.IsAdditionalHelpTopicCommand() {
+			if err := writePages(c, dir); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

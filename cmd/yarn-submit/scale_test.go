@@ -35,7 +35,7 @@ func TestScale(t *testing.T) {
 	for arg, want := range map[string]string{
 		"worker=4":  "was submitted with 1 to 3 tasks",
 		"ps=2":      "the others work on what the 1 tasks of the role ps hold",
-		"evil=1":    "the job has no role evil",
+		"evil=1":    "there is no role evil: its roles are ps, worker",
 		"worker":    `"worker" is not ROLE=N`,
 		"worker=-1": `"worker=-1" is not ROLE=N`,
 	} {

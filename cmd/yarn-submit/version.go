@@ -28,7 +28,7 @@ func newVersionCommand() *cobra.Command {
 }
 
 func runVersion(cmd *cobra.Command, o *cli.Output) error {
-	v := map[string]string{"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+	v := map[string]string{"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "revision": ""}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {

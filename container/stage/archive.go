@@ -3,10 +3,6 @@ package stage
 import (
 	"archive/tar"
 	"archive/zip"
-	"bufio"
-	"bytes"
-	"compress/bzip2"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -15,19 +11,22 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"holdfast/container/failure"
+	"holdfast/internal/archive"
 )
 
 // unpack unpacks a local archive into a directory, unless that exists: tar, also compressed by
 // gzip or bzip2, or zip, recognized by its content. Nothing is written outside of
 // the directory, whatever names the archive has.
-func unpack(ctx context.Context, archive, dir string) error {
+func unpack(ctx context.Context, name, dir string) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return nil // it has got its name, so it is whole
 	}
-	f, err := os.Open(archive)
+	f, err := os.Open(name)
 	if err != nil {
 		return failure.Store(fmt.Errorf("opening the job's archive: %w", err))
 	}
@@ -35,7 +34,7 @@ func unpack(ctx context.Context, archive, dir string) error {
 	tmp := dir + ".unpacking"
 	fail := func(err error) error {
 		os.RemoveAll(tmp)
-		return failure.Node(fmt.Errorf("unpacking the job's archive %s: %w", archive, err))
+		return failure.Node(fmt.Errorf("unpacking the job's archive %s: %w", name, err))
 	}
 	if err := os.RemoveAll(tmp); err != nil {
 		return fail(err)
@@ -48,7 +47,9 @@ func unpack(ctx context.Context, archive, dir string) error {
 		return fail(err)
 	}
 	defer root.Close()
-	if err := unpackInto(ctx, f, root); err != nil {
+	if err := unpackInto(ctx, f, root); isArchives(err) {
+		return failure.Permanent(fail(err))
+	} else if err != nil {
 		return fail(err)
 	}
 	if err := os.Rename(tmp, dir); err != nil {
@@ -57,34 +58,32 @@ func unpack(ctx context.Context, archive, dir string) error {
 	return nil
 }
 
-func unpackInto(ctx context.Context, f *os.File, root *os.Root) error {
-	r := bufio.NewReader(f)
-	head, _ := r.Peek(4)
-	switch {
-	case bytes.HasPrefix(head, []byte("PK")):
-		st, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		z, err := zip.NewReader(f, st.Size())
-		if err != nil {
-			return err
-		}
-		return unzip(ctx, z, root)
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(r)
-		if err != nil {
-			return err
-		}
-		return untar(ctx, z, root)
-	case bytes.HasPrefix(head, []byte("BZh")):
-		return untar(ctx, bzip2.NewReader(r), root)
+// isArchives reports whether an error of unpacking is the archive's own, which it has on every
+// node: it is none of the system, nor of the end of the context, or names that do not go together in
+// one directory.
+func isArchives(err error) bool {
+	if err == nil {
+		return false
 	}
-	return untar(ctx, r, root)
+	var system syscall.Errno
+	if errors.As(err, &system) {
+		return slices.Contains([]syscall.Errno{syscall.ENOTDIR, syscall.EISDIR, syscall.EEXIST, syscall.ENAMETOOLONG, syscall.ELOOP}, system)
+	}
+	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-func untar(ctx context.Context, r io.Reader, root *os.Root) error {
-	t := tar.NewReader(r)
+func unpackInto(ctx context.Context, f *os.File, root *os.Root) error {
+	a, err := archive.Open(f)
+	switch {
+	case err != nil:
+		return err
+	case a.Zip != nil:
+		return unzip(ctx, a.Zip, root)
+	}
+	return untar(ctx, a.Tar, root)
+}
+
+func untar(ctx context.Context, t *tar.Reader, root *os.Root) error {
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/container/failure"
 	"holdfast/test/bound"
 )
 
@@ -64,6 +65,53 @@ func zipped(t testing.TB, entries ...entry) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// TestWhoseFaultAnArchiveIs: one that is no archive is none on any node, and a disk that is full is
+// the node's.
+func TestWhoseFaultAnArchiveIs(t *testing.T) {
+	whole := tarball(t, entry{name: "a", content: strings.Repeat("content", 1000)})
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		content   []byte
+		permanent bool
+	}{
+		"no zip":                   {[]byte("PK\x03\x04 and no more"), true},
+		"no gzip":                  {[]byte("\x1f\x8bxxxxxxxxxxxxxxxxxxxxxx"), true},
+		"cut off":                  {whole[:len(whole)-20], true},
+		"no tar":                   {[]byte(strings.Repeat("no archive", 100)), true},
+		"outside":                  {tarball(t, entry{name: "../a", content: "x"}), true},
+		"a file that is no folder": {tarball(t, entry{name: "a", content: "x"}, entry{name: "a/b", content: "x"}), true},
+		"missing":                  {nil, true},
+	} {
+		archive := filepath.Join(dir, name)
+		if c.content != nil {
+			if err := os.WriteFile(archive, c.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := unpack(t.Context(), archive, filepath.Join(dir, name+".d"))
+		if err == nil || failure.Message(err).Permanent != c.permanent {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	archive := filepath.Join(dir, "whole")
+	if err := os.WriteFile(archive, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, in := range map[string]func() (context.Context, string){
+		"no directory": func() (context.Context, string) { return t.Context(), filepath.Join(dir, "whole", "x") },
+		"stopped": func() (context.Context, string) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return ctx, filepath.Join(dir, "y")
+		},
+	} {
+		ctx, to := in()
+		if err := unpack(ctx, archive, to); err == nil || failure.Message(err).Permanent {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestUnpack(t *testing.T) {

@@ -338,7 +338,7 @@ func look(ctx context.Context, s store.Store, d Directory) (*Found, error) {
 		found.Checkpoints = append(found.Checkpoints, Entry{Checkpoint: c})
 	}
 	slices.SortStableFunc(found.Checkpoints, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.step(), a.step()), b.Time.Compare(a.Time))
+		return cmp.Or(cmp.Compare(b.step(), a.step()), b.Time.Compare(a.Time.Time))
 	})
 	if len(found.Checkpoints) == 0 {
 		found.Unknown, found.Others, err = hdfsckpt.NotUnderstood(ctx, s)

@@ -12,6 +12,14 @@ import (
 	"holdfast/hdfsckpt/format"
 )
 
+// Time is a time as docs/json.md has it: RFC 3339, in UTC, with milliseconds.
+type Time struct{ time.Time }
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000Z07:00"`)), nil
+}
+
 // Listing is the JSON of ckpt ls.
 type Listing struct {
 	Checkpoints []Checkpoint `json:"checkpoints"` // the oldest first
@@ -19,21 +27,21 @@ type Listing struct {
 
 // Checkpoint is a checkpoint in JSON.
 type Checkpoint struct {
-	Directory string    `json:"directory"`
-	Name      string    `json:"name"`
-	Location  string    `json:"location"` // in the directory; of a retained one not its name
-	Kind      string    `json:"kind"`
-	Step      *int64    `json:"step"` // null if its name has none
-	Time      time.Time `json:"time"`
-	Bytes     int64     `json:"bytes"`
-	Shards    int       `json:"shards"`
-	FileCount int       `json:"file_count"`
-	State     string    `json:"state"`
-	Complete  bool      `json:"complete"`
-	Why       string    `json:"why"`
-	Current   bool      `json:"current"` // the file "checkpoint" names it
-	Newest    bool      `json:"newest"`  // of the complete ones
-	Restart   bool      `json:"restart"` // tasks that are started now continue from it
+	Directory string `json:"directory"`
+	Name      string `json:"name"`
+	Location  string `json:"location"` // in the directory; of a retained one not its name
+	Kind      string `json:"kind"`
+	Step      *int64 `json:"step"` // null if its name has none
+	Time      Time   `json:"time"`
+	Bytes     int64  `json:"bytes"`
+	Shards    int    `json:"shards"`
+	FileCount int    `json:"file_count"`
+	State     string `json:"state"`
+	Complete  bool   `json:"complete"`
+	Why       string `json:"why"`
+	Current   bool   `json:"current"` // the file "checkpoint" names it
+	Newest    bool   `json:"newest"`  // of the complete ones
+	Restart   bool   `json:"restart"` // tasks that are started now continue from it
 	// Retained: the program has removed or replaced it.
 	Retained bool `json:"retained"`
 	// Aside is where one lies that was moved aside: a torn one before tasks started, or one that
@@ -42,10 +50,10 @@ type Checkpoint struct {
 	RolledBack bool   `json:"rolled_back"`
 
 	// Of a sealed one: when it was, and what wrote it.
-	Sealed     *time.Time `json:"sealed"`
-	Job        string     `json:"job"`
-	Generation *int64     `json:"generation"`
-	After      string     `json:"after"` // the recovery before it
+	Sealed     *Time  `json:"sealed"`
+	Job        string `json:"job"`
+	Generation *int64 `json:"generation"`
+	After      string `json:"after"` // the recovery before it
 
 	named bool // its step is in its name
 }
@@ -66,7 +74,7 @@ func Describe(uri string, some, all []format.Checkpoint) []Checkpoint {
 		c, d := &some[i], &described[i]
 		name, retained := c.Original()
 		*d = Checkpoint{
-			Directory: uri, Name: name, Location: c.Name, Retained: retained, Kind: string(c.Kind), Time: c.Time,
+			Directory: uri, Name: name, Location: c.Name, Retained: retained, Kind: string(c.Kind), Time: Time{c.Time},
 			Bytes: c.Size, Shards: c.Shards, FileCount: len(c.Files),
 			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: is(c, newest), Restart: is(c, restart),
 		}
@@ -74,7 +82,7 @@ func Describe(uri string, some, all []format.Checkpoint) []Checkpoint {
 			d.Step, d.named = &c.Step, c.NamedStep() != format.NoStep
 		}
 		if m := c.Manifest; m != nil {
-			d.Sealed, d.Job, d.Generation, d.After = &m.Sealed, m.Job, &m.Generation, m.After
+			d.Sealed, d.Job, d.Generation, d.After = &Time{m.Sealed}, m.Job, &m.Generation, m.After
 		}
 	}
 	return described
@@ -86,7 +94,7 @@ func DescribeAside(uri string, list []hdfsckpt.Aside) []Checkpoint {
 	for i := range list {
 		a := &list[i]
 		all[i] = Checkpoint{
-			Directory: uri, Name: a.Name, Location: a.Where, Kind: string(a.Kind), Time: a.Moved, Bytes: a.Size,
+			Directory: uri, Name: a.Name, Location: a.Where, Kind: string(a.Kind), Time: Time{a.Moved}, Bytes: a.Size,
 			State: string(format.Torn), Why: a.Why, Aside: a.Where,
 		}
 		if a.Step != format.NoStep {

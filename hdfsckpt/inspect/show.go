@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,7 +28,7 @@ type Details struct {
 type File struct {
 	Name   string        `json:"name"`
 	Bytes  int64         `json:"bytes"`
-	Time   time.Time     `json:"time"`
+	Time   Time          `json:"time"`
 	CRC32C *string       `json:"crc32c"`           // in hex, by the manifest; null if it is not sealed
 	Blocks []store.Block `json:"blocks,omitempty"` // on HDFS, if they were asked for
 }
@@ -44,7 +43,7 @@ func Files(c *format.Checkpoint) []File {
 	}
 	files := make([]File, len(c.Files))
 	for i, f := range c.Files {
-		files[i] = File{Name: f.Name, Bytes: f.Size, Time: f.ModTime}
+		files[i] = File{Name: f.Name, Bytes: f.Size, Time: Time{f.ModTime}}
 		if s, ok := sums[f.Name]; ok {
 			text := fmt.Sprintf("%08x", s.CRC32C)
 			files[i].CRC32C = &text

@@ -152,7 +152,7 @@ func (j *job) sealed(ctx context.Context) (int64, error) {
 		if c.Step != nil && !j.p.OwnNumbers {
 			newest = max(newest, *c.Step)
 		} else {
-			newest = max(newest, j.until(c.Time))
+			newest = max(newest, j.until(c.Time.Time))
 		}
 	}
 	return newest, err

@@ -1,8 +1,10 @@
 package drawing
 
 import (
+	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,10 +16,12 @@ import (
 const ticksShown = 4
 
 // spans are the last parts of a job's life that can be shown; 0: all of it.
-var spans = []struct {
+var spans = []span{{"", 0}, {"24h", 24 * time.Hour}, {"3h", 3 * time.Hour}, {"30m", 30 * time.Minute}, {"5m", 5 * time.Minute}}
+
+type span struct {
 	Key string
 	d   time.Duration
-}{{"", 0}, {"24h", 24 * time.Hour}, {"3h", 3 * time.Hour}, {"30m", 30 * time.Minute}, {"5m", 5 * time.Minute}}
+}
 
 // leastPart is the shortest part of a job's life that is shown.
 const leastPart = 10 * time.Second
@@ -37,6 +41,19 @@ func ParsePart(p url.Values) Part {
 		q.Span = p.Get("span")
 	}
 	return q
+}
+
+// CheckPart returns an error for parameters of which ParsePart would leave one out.
+func CheckPart(p url.Values) error {
+	if key := p.Get("span"); !slices.ContainsFunc(spans, func(s span) bool { return s.Key == key }) {
+		return fmt.Errorf("span=%s is none of 24h, 3h, 30m and 5m", key)
+	}
+	for _, name := range []string{"from", "to"} {
+		if at := p.Get(name); at != "" && parseMoment(at) == 0 {
+			return fmt.Errorf("%s=%s is no time: write it as in 2026-11-25T02:00", name, at)
+		}
+	}
+	return nil
 }
 
 // momentLayouts are how moments are written: in addresses, by browsers' own fields, and by hand.

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/checkpoints"
+	"holdfast/client/jobs"
 	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/hdfsckpt/inspect"
 )
@@ -27,7 +28,7 @@ func (o *changeOptions) add(cmd *cobra.Command) {
 // out if a person agrees. show writes a plan, and done what has come of it.
 func change[C inspect.Plan](cmd *cobra.Command, o *changeOptions, ref string, planner inspect.Planner, show, done func(C)) error {
 	consent := cli.Asker{Cmd: cmd, Yes: o.yes}
-	err := opened(cmd, ref, func(d checkpoints.Directory) error {
+	err := opened(cmd, ref, jobs.FindToChange, func(d checkpoints.Directory) error {
 		planned, err := planner(cmd.Context(), d.Store)
 		if inspect.IsUnplannable(err) {
 			return client.Usagef("%w", err)

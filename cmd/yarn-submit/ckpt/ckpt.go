@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client/checkpoints"
+	"holdfast/client/jobs"
 	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
@@ -38,9 +39,9 @@ writes them, its id or name.`,
 	return cmd
 }
 
-// opened opens what a user named. The stores are closed when see has returned.
-func opened(cmd *cobra.Command, ref string, see func(checkpoints.Directory) error) error {
-	dirs, err := checkpoints.Directories(cmd.Context(), ref)
+// opened opens what a user named, a job by find. The stores are closed when see has returned.
+func opened(cmd *cobra.Command, ref string, find jobs.Finder, see func(checkpoints.Directory) error) error {
+	dirs, err := checkpoints.Directories(cmd.Context(), ref, find)
 	if err != nil {
 		return err
 	}
@@ -57,9 +58,9 @@ func opened(cmd *cobra.Command, ref string, see func(checkpoints.Directory) erro
 	return nil
 }
 
-// listed opens what a user named and lists the checkpoints in it.
+// listed opens what a user named, to look at it, and lists the checkpoints in it.
 func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []format.Checkpoint) error) error {
-	return opened(cmd, ref, func(d checkpoints.Directory) error {
+	return opened(cmd, ref, jobs.Find, func(d checkpoints.Directory) error {
 		list, err := hdfsckpt.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err

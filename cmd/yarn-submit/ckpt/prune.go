@@ -25,12 +25,12 @@ func newPruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune URI|JOB --keep N [--every M]",
 		Short: "remove old checkpoints",
-		Long: `Prune keeps the newest N complete checkpoints of each series, which are those of a
-directory whose names differ in their numbers alone, and of the older ones those
-whose step is a multiple of M. What is in progress, what the program goes on
-from and the newest sealed checkpoint of each series stay in any case. It shows
-what it will do and asks. Without a terminal to ask on it changes nothing and
-ends with 2; --yes agrees.`,
+		Long: `Prune keeps the newest N complete checkpoints of each series, which are those of
+a directory whose names differ in their numbers alone, and of the older ones
+those whose step is a multiple of M. What is in progress, what the program goes
+on from and the newest sealed checkpoint of each series stay in any case. It
+shows what it will do and asks. Without a terminal to ask on it changes nothing
+and ends with 2; --yes agrees.`,
 		Example: `  yarn-submit ckpt prune mnist --keep 5
   yarn-submit ckpt prune mnist --keep 3 --every 1000 --yes`,
 		Args: cli.Between(1, 1, "URI|JOB --keep N"),
@@ -47,6 +47,9 @@ ends with 2; --yes agrees.`,
 func runPrune(cmd *cobra.Command, o *pruneOptions, ref string) error {
 	if o.keep < 1 {
 		return client.Usagef("say how many checkpoints to keep, for example --keep 3")
+	}
+	if cmd.Flags().Changed("every") && o.every < 1 {
+		return client.Usagef("--every %d: write a number of steps, at least 1", o.every)
 	}
 	w := cmd.OutOrStdout()
 	return change(cmd, &o.changeOptions, ref, inspect.PlanPrune(o.keep, o.every),

@@ -21,6 +21,12 @@ name, the one that has not ended is meant, and of ended ones the newest. Where
 several of the name have not ended, they are listed, and nothing is done (exit
 code 2). Where JOB may be left out, your newest job is meant.`
 
+// WhichJobExactly is the same of commands that end, change or remove something: package jobs,
+// FindToChange.
+const WhichJobExactly = `JOB is a job's whole id or name: of several jobs of one name, the one that has
+not ended is meant, and of ended ones the newest. Where several of the name have
+not ended, they are listed, and nothing is done (exit code 2).`
+
 // Between demands a number of arguments, whose names are in usage.
 func Between(least, most int, usage string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -32,10 +32,7 @@ func CompleteJob(cmd *cobra.Command, args []string, _ string) ([]cobra.Completio
 func JobsToComplete(cmd *cobra.Command) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
-	list, _, err := jobs.List(ctx, jobs.ListOptions{Limit: completionJobs})
-	if err != nil {
-		return nil
-	}
+	list, _, _ := jobs.List(ctx, jobs.ListOptions{Limit: completionJobs}) // those that could be found
 	var words []cobra.Completion
 	seen := map[string]bool{}
 	for _, e := range list {

@@ -109,7 +109,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 
 // wanted is what flags of a type take. Those of a job say it themselves.
 var wanted = map[string]string{
-	"int": "a whole number", "int64": "a whole number", "bool": "true or false",
+	"int": "a whole number", "int64": "a whole number", "bool": "true or false", "float64": "a number",
+	"duration":    "a length of time, as in 90s, 10m or 2h",
 	"stringSlice": "a list, separated by commas",
 }
 

@@ -42,7 +42,7 @@ type described struct {
 }
 
 func runDescribe(cmd *cobra.Command, o *cli.Output, ref, task string) error {
-	j, s, t, err := findTask(cmd.Context(), ref, task)
+	j, s, t, err := findTask(cmd.Context(), jobs.Find, ref, task)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func jsonParts[M pb.Message](list []M) ([]json.RawMessage, error) {
 }
 
 // findTask returns a job, its state and one of its tasks. The caller closes the job.
-func findTask(ctx context.Context, ref, task string) (*jobs.Job, *proto.JobStatus, *proto.TaskStatus, error) {
-	j, err := jobs.Find(ctx, ref)
+func findTask(ctx context.Context, find jobs.Finder, ref, task string) (*jobs.Job, *proto.JobStatus, *proto.TaskStatus, error) {
+	j, err := find(ctx, ref)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -91,6 +91,18 @@ func findTask(ctx context.Context, ref, task string) (*jobs.Job, *proto.JobStatu
 		return nil, nil, nil, err
 	}
 	return j, s, t, nil
+}
+
+// findRunningTask is findTask for what only a task that runs can do: a job that has ended is
+// an error.
+func findRunningTask(ctx context.Context, find jobs.Finder, ref, task string) (*jobs.Job, *proto.TaskStatus, error) {
+	j, s, t, err := findTask(ctx, find, ref, task)
+	if err == nil {
+		if err = jobs.CheckRuns(s); err != nil {
+			j.Close()
+		}
+	}
+	return j, t, err
 }
 
 // oneTask returns the task that a user means.

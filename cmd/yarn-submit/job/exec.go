@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/jobs"
 	"holdfast/client/terminal"
 	"holdfast/cmd/yarn-submit/cli"
 )
@@ -23,7 +24,7 @@ standard error, comes on standard output. The exit code is the command's; 1 if
 a signal ended it or it could not be run. It is ended by Ctrl-C. Only the job's
 user may; the event log says what was run.
 
-` + cli.WhichJob,
+` + cli.WhichJobExactly,
 		Example: `  yarn-submit exec mnist worker-0 -- ls -l ./train_logs
   yarn-submit exec mnist ps-1 -- sh -c 'nvidia-smi; df -h .'`,
 		ValidArgsFunction: cli.CompleteJobThenTask(false),
@@ -39,7 +40,7 @@ func runExec(cmd *cobra.Command, args []string) error {
 	}
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	j, _, t, err := findTask(ctx, args[0], args[1])
+	j, t, err := findRunningTask(ctx, jobs.FindToChange, args[0], args[1])
 	if err != nil {
 		return err
 	}

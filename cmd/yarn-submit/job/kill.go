@@ -26,7 +26,7 @@ that restart together, as the ranks of an all-reduce, all do. It does not count
 as a failure of the task, and the event log says who asked. A task that has
 ended is not started again. Only the job's user may.
 
-` + cli.WhichJob,
+` + cli.WhichJobExactly,
 		Example: `  yarn-submit kill mnist
   yarn-submit kill local-20260301-101500-ab3d
   yarn-submit kill mnist worker-1`,
@@ -46,7 +46,7 @@ ended is not started again. Only the job's user may.
 func runKill(cmd *cobra.Command, o *cli.Output, ref string) error {
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	j, err := jobs.Find(ctx, ref)
+	j, err := jobs.FindToChange(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func runKill(cmd *cobra.Command, o *cli.Output, ref string) error {
 func runKillTask(cmd *cobra.Command, o *cli.Output, ref, task string) error {
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	j, _, t, err := findTask(ctx, ref, task)
+	j, t, err := findRunningTask(ctx, jobs.FindToChange, ref, task)
 	if err != nil {
 		return err
 	}

@@ -45,10 +45,11 @@ those on the cluster.`,
 
 func runList(cmd *cobra.Command, o *listOptions) error {
 	o.Steps = true
-	list, omitted, err := jobs.List(cmd.Context(), o.ListOptions)
-	if err != nil {
-		return err
+	list, omitted, problems := jobs.List(cmd.Context(), o.ListOptions)
+	if problems != nil && len(list) == 0 {
+		return problems
 	}
+	var err error
 	if o.JSON() {
 		err = cli.WriteProto(cmd.OutOrStdout(), &proto.JobList{Jobs: list})
 	} else {
@@ -57,5 +58,8 @@ func runList(cmd *cobra.Command, o *listOptions) error {
 	if err == nil && omitted > 0 {
 		cli.Note(cmd, fmt.Sprintf("%d older jobs are not shown; --limit 0 shows all", omitted))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return problems
 }

@@ -40,7 +40,8 @@ with exit code 0.
 
 When a line was written is known to the second; in the log of a task that has
 written for days, to the minute or so. --since takes how long ago (10m, 2h), or
-when (14:05, "2026-01-31 14:05", 2026-01-31T14:05:00Z).
+when (14:05, "2026-01-31 14:05"): 14:05 is by this machine's clock, and 14:05Z
+is UTC, as the times of --timestamps are.
 
 In a terminal, a progress bar is shown as it was last, and nothing that would
 move the cursor or clear the screen is passed on; elsewhere all is as it was
@@ -55,9 +56,10 @@ written.
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&o.Follow, "follow", "f", false, "go on until the job ends")
-	f.IntVar(&o.Attempt, "attempt", logs.All, "only attempt `N`, counted from 0 (default all)")
+	f.IntVar(&o.Attempt, "attempt", logs.All, "only attempt `N`, counted from 0")
 	f.BoolVarP(&o.Previous, "previous", "p", false, "only the attempt before the last one, of each task")
-	f.IntVarP(&o.Tail, "tail", "n", logs.All, "only the last `N` lines of each log (default all)")
+	f.IntVarP(&o.Tail, "tail", "n", logs.All, "only the last `N` lines of each log")
+	f.Lookup("attempt").DefValue, f.Lookup("tail").DefValue = "all", "all"
 	f.StringVar(&o.since, "since", "", "only what was written since a `TIME`, or for a duration")
 	f.BoolVar(&o.Times, "timestamps", false, "when each line was written, in front of it (UTC)")
 	f.StringVar(&o.grep, "grep", "", "only lines that match a regular `EXPRESSION` (RE2)")

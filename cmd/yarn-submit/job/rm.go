@@ -19,7 +19,7 @@ func NewRmCommand() *cobra.Command {
 		Long: `Rm removes what is kept of jobs that have ended: spec, last state and logs.
 Checkpoints stay, and so does what the cluster itself remembers.
 
-` + cli.WhichJob,
+` + cli.WhichJobExactly,
 		Example: `  yarn-submit rm local-20260301-101500-ab3d
   yarn-submit rm mnist-1 mnist-2`,
 		Args: cli.Between(1, 1000, "JOB..."),
@@ -37,7 +37,7 @@ func runRm(cmd *cobra.Command, o *cli.Output, refs []string) error {
 	defer stop()
 	removed := []string{}
 	remove := func(ref string) error {
-		j, err := jobs.Find(ctx, ref)
+		j, err := jobs.FindToChange(ctx, ref)
 		if err != nil {
 			return err
 		}

@@ -94,7 +94,7 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 	// Before the job runs, an interrupt only has to stop what is being done.
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	if job.Files, err = spec.Collect(ctx, draft.Inputs); err != nil {
+	if job.Files, err = spec.Collect(ctx, draft.Inputs, job.Checkpoints); err != nil {
 		return err
 	}
 	if err := spec.CheckCommands(job); err != nil {

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/jobs"
 	"holdfast/cmd/yarn-submit/cli"
+	"holdfast/proto"
 )
 
 // NewScaleCommand returns the command scale.
@@ -31,7 +33,7 @@ on.
 Scale returns once the application master has agreed; status shows how it goes.
 Only the job's user may.
 
-` + cli.WhichJob,
+` + cli.WhichJobExactly,
 		Example: `  yarn-submit scale mnist worker=8
   yarn-submit scale application_1772356500000_0042 worker=2`,
 		Args: cli.Between(2, 2, "JOB ROLE=N"),
@@ -50,11 +52,21 @@ func runScale(cmd *cobra.Command, o *cli.Output, ref, arg string) error {
 	}
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	j, err := jobs.Find(ctx, ref)
+	j, err := jobs.FindToChange(ctx, ref)
 	if err != nil {
 		return err
 	}
 	defer j.Close()
+	now, err := j.Status(ctx)
+	if err == nil {
+		err = jobs.CheckRuns(now)
+	}
+	if err == nil {
+		err = checkRole(now, role)
+	}
+	if err != nil {
+		return err
+	}
 	if err := j.Scale(ctx, role, int32(n)); err != nil {
 		return err
 	}
@@ -67,4 +79,19 @@ func runScale(cmd *cobra.Command, o *cli.Output, ref, arg string) error {
 		return err
 	}
 	return cli.WriteProto(cmd.OutOrStdout(), s)
+}
+
+// checkRole returns an error that names the roles of a job if it has none with this name. Of a
+// job whose tasks are not known yet, its application master knows.
+func checkRole(s *proto.JobStatus, role string) error {
+	var known []string
+	for _, t := range s.Tasks {
+		if !slices.Contains(known, t.Role) {
+			known = append(known, t.Role)
+		}
+	}
+	if len(known) == 0 || slices.Contains(known, role) {
+		return nil
+	}
+	return client.Usagef("there is no role %s: its roles are %s%s", role, strings.Join(known, ", "), client.DidYouMean(role, known))
 }

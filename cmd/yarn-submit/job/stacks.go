@@ -58,6 +58,9 @@ func runStacks(cmd *cobra.Command, o *stacksOptions, args []string) error {
 	of := ""
 	if len(args) > 1 {
 		of = args[1]
+		if err := jobs.CheckRuns(s); err != nil {
+			return err
+		}
 	}
 	list, err := logs.Tasks(s, of)
 	if err != nil {
