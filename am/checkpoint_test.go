@@ -108,7 +108,7 @@ func TestASaverIsRemembered(t *testing.T) {
 	if err := os.WriteFile(state, tfbundle.CheckpointState{Current: "sharded.ckpt-1200"}.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: tfbundle.StateFile, Size: 2}}}}})
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: []byte(tfbundle.StateFile), Size: 2}}}}})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if list, _ := os.ReadDir(filepath.Join(storeURI, store.OwnDir, "savers")); len(list) == 1 {
 			break
@@ -140,7 +140,7 @@ func committed(t *testing.T, store, name string, crc uint32) *proto.CommittedFil
 		t.Fatal(err)
 	}
 	return &proto.CommittedFile{
-		Name: name, Size: 2, Crc32C: crc, HasCrc32C: true, Inode: st.Sys().(*syscall.Stat_t).Ino, ModifiedUnixNs: st.ModTime().UnixNano(),
+		Name: []byte(name), Size: 2, Crc32C: crc, HasCrc32C: true, Inode: st.Sys().(*syscall.Stat_t).Ino, ModifiedUnixNs: st.ModTime().UnixNano(),
 	}
 }
 

@@ -115,7 +115,7 @@ func (d *directory) take(c *proto.Committed, at time.Time) {
 	rule := runtime.CheckpointRule(d.spec)
 	for _, f := range c.Files {
 		d.sums.add(f, at)
-		if !formats.MayComplete(rule, f.Name) {
+		if !formats.MayComplete(rule, string(f.Name)) {
 			continue
 		}
 		d.changed = time.Now()

@@ -109,7 +109,7 @@ func (s *sealing) begin(name string, content []byte) (commit func()) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.Committed(&proto.Committed{Path: s.path, Files: []*proto.CommittedFile{{Name: name}}}, 0)
+		s.Committed(&proto.Committed{Path: s.path, Files: []*proto.CommittedFile{{Name: []byte(name)}}}, 0)
 	}
 }
 

@@ -35,11 +35,11 @@ func newSums() *sums {
 // add takes in a committed file, of which an agent has reported at a time.
 func (s *sums) add(f *proto.CommittedFile, at time.Time) {
 	visible := at.Add(-time.Duration(f.AgeMs) * time.Millisecond)
-	if f.From != "" {
+	if len(f.From) > 0 {
 		if len(s.renamed) > maxSums {
 			clear(s.renamed)
 		}
-		s.renamed[f.Name] = visible
+		s.renamed[string(f.Name)] = visible
 		return
 	}
 	if !f.HasCrc32C || f.Inode == 0 {

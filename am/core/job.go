@@ -275,7 +275,7 @@ func (j *Job) record(t *task, kind, format string, args ...any) {
 	if t != nil {
 		name = t.name
 	}
-	j.emit(Record{Task: name, Kind: kind, Text: fmt.Sprintf(format, args...)})
+	j.emit(Record{Task: name, Kind: kind, Text: proto.Text(fmt.Sprintf(format, args...))}) // names of files may have any bytes
 }
 
 // within counts the times that are not older than the window.

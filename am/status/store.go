@@ -86,7 +86,7 @@ func (s *Store) PassStage(name string) {
 func (s *Store) Note(text string) {
 	at := time.Now().UnixMilli()
 	s.Update(func(status *proto.JobStatus) {
-		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: at, Kind: core.KindNote, Text: text})
+		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: at, Kind: core.KindNote, Text: proto.Text(text)})
 	})
 }
 
@@ -290,7 +290,7 @@ func (s *Store) Committed(files []*proto.CommittedFile) {
 	defer s.mu.Unlock()
 	s.progress.saving = true
 	for _, f := range files {
-		if f.From == "" { // else it was renamed, and counted under its previous name
+		if len(f.From) == 0 { // else it was renamed, and counted under its previous name
 			s.totals.StoredBytes += uint64(max(0, f.Size))
 		}
 	}
