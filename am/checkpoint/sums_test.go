@@ -86,7 +86,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			sums := newSums()
+			sums := newSums(time.Time{})
 			for _, f := range c.do(t, s, dir) {
 				sums.add(f, time.Now())
 			}
@@ -111,7 +111,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 
 // TestKnownSumsAreUsed: what agents have summed is not read again.
 func TestKnownSumsAreUsed(t *testing.T) {
-	s := newSums()
+	s := newSums(time.Time{})
 	s.add(&proto.CommittedFile{Name: []byte("a"), Size: 3, Crc32C: 17, HasCrc32C: true, Inode: 5}, time.Now())
 	s.add(&proto.CommittedFile{Name: []byte("b"), Size: 3, Crc32C: 18, Inode: 6}, time.Now())
 	s.add(&proto.CommittedFile{Name: []byte("c"), Size: 3, Crc32C: 19, HasCrc32C: true}, time.Now())
@@ -155,7 +155,7 @@ func TestHowLongASaveTook(t *testing.T) {
 		"a file is not known": {[]*proto.CommittedFile{file(1, "d/a", 700, 0)}, listed("d/a", "d/b"), 0, false},
 		"nothing is there":    {nil, listed(), 0, false},
 	} {
-		s := newSums()
+		s := newSums(time.Time{})
 		for _, f := range c.told {
 			s.add(f, heard)
 		}

@@ -192,8 +192,11 @@ type Group struct {
 	Formed bool     // it has started as its present generation, and was not stopped since
 }
 
-// Group is the present generation's.
+// Group is the present generation's; the zero value as long as that is not known after a takeover.
 func (j *Job) Group() Group {
+	if j.reconciliation != nil {
+		return Group{}
+	}
 	g := Group{Formed: j.phase == jobRunning}
 	for _, r := range j.roles {
 		if r.Loss == proto.LossRule_LOSS_RULE_ALL {
@@ -343,9 +346,11 @@ func (j *Job) handle(e Event) {
 		j.nodeDecommissioning(e)
 	case NodeRecommissioned:
 		j.nodeRecommissioned(e.Node, "")
+	case CheckpointFound:
+		j.newestIs(e.FixedWorld)
 	case CheckpointSealed:
-		j.fixedWorld, j.justSealed = e.FixedWorld, true
-		j.keepSurplus()
+		j.justSealed = true
+		j.newestIs(e.FixedWorld)
 		j.serviceSaved()
 		j.sealed()
 	case Waiting:

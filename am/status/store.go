@@ -328,6 +328,18 @@ func (s *Store) SetCompleteStep(step int64) {
 	})
 }
 
+// FoundComplete sets the step of the newest complete checkpoint, which was complete when this
+// master began. When that was, its predecessor may have known; otherwise it is at.
+func (s *Store) FoundComplete(step int64, at time.Time) {
+	s.Update(func(status *proto.JobStatus) {
+		if status.CompleteStep != step || status.CompleteStepAtUnixMs == 0 {
+			status.CompleteStep, status.CompleteStepAtUnixMs = step, at.UnixMilli()
+			status.NextCheckpointUnixMs, status.SaveMs = 0, nil
+		}
+		s.cadence.complete(step, time.UnixMilli(status.CompleteStepAtUnixMs))
+	})
+}
+
 // SetLogs sets the URL of the NodeManager's page with the logs of a container.
 func (s *Store) SetLogs(container, url string) {
 	s.mu.Lock()
