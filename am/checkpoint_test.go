@@ -108,7 +108,7 @@ func TestASaverIsRemembered(t *testing.T) {
 	if err := os.WriteFile(state, tfbundle.CheckpointState{Current: "sharded.ckpt-1200"}.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: tfbundle.StateFile, Size: 2}}}}})
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: []byte(tfbundle.StateFile), Size: 2}}}}})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if list, _ := os.ReadDir(filepath.Join(storeURI, store.OwnDir, "savers")); len(list) == 1 {
 			break
@@ -140,7 +140,7 @@ func committed(t *testing.T, store, name string, crc uint32) *proto.CommittedFil
 		t.Fatal(err)
 	}
 	return &proto.CommittedFile{
-		Name: name, Size: 2, Crc32C: crc, HasCrc32C: true, Inode: st.Sys().(*syscall.Stat_t).Ino, ModifiedUnixNs: st.ModTime().UnixNano(),
+		Name: []byte(name), Size: 2, Crc32C: crc, HasCrc32C: true, Inode: st.Sys().(*syscall.Stat_t).Ino, ModifiedUnixNs: st.ModTime().UnixNano(),
 	}
 }
 
@@ -241,20 +241,25 @@ func TestSealingByQuiet(t *testing.T) {
 // TestACheckpointFromBeforeTheJobIsKnown: a job that goes on from it says what a loss costs, and
 // not that it was completed now.
 func TestACheckpointFromBeforeTheJobIsKnown(t *testing.T) {
+	written := time.Now().Add(-time.Hour).Truncate(time.Second)
 	j := start(t, func(s *proto.JobSpec, _ *cluster) {
 		dir := filepath.Join(s.Checkpoints[0].Uri, "step-400")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"ps-0.json", "COMMITTED"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o644); err != nil {
+			file := filepath.Join(dir, name)
+			if err := os.WriteFile(file, []byte("{}"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(file, written, written); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
 	j.eventually("the step of the checkpoint", func() bool {
 		s, err := j.client.Status(context.Background(), &proto.StatusRequest{})
-		return err == nil && s.CompleteStep == 400 && s.CompleteStepAtUnixMs == 0
+		return err == nil && s.CompleteStep == 400 && s.CompleteStepAtUnixMs == written.UnixMilli()
 	})
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)

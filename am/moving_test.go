@@ -40,7 +40,7 @@ func TestAContainerIsWantedBack(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(j.dir, "checkpoints", "state-7.npz"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: "state-7.npz", Size: 2, Crc32C: 33, HasCrc32C: true}}}}})
+	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: []byte("state-7.npz"), Size: 2, Crc32C: 33, HasCrc32C: true}}}}})
 	j.awaitEvents("worker-1", core.KindStarted, core.KindLost, core.KindRecovered)
 	if again, s := j.started("worker-1"); again.container == w1.container || s.Attempt != 1 {
 		t.Errorf("attempt %d in %s", s.Attempt, again.container)

@@ -181,8 +181,10 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 			}
 		case <-m.stepsDue:
 			next = m.status.TakeSteps()
-		case newest := <-m.sealer.Newer():
-			next = core.CheckpointSealed{FixedWorld: newest.FixedWorld}
+		case newest := <-m.sealer.Newest():
+			if next = (core.CheckpointFound{FixedWorld: newest.FixedWorld}); newest.Saved {
+				next = core.CheckpointSealed{FixedWorld: newest.FixedWorld}
+			}
 		case <-superseded:
 			return nil
 		case w := <-windows:

@@ -221,6 +221,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				}
 			case *proto.ToAgent_Exec:
 				a.exec(working, m.Exec)
+			case *proto.ToAgent_ExecTaken:
+				a.execs.taken(m.ExecTaken.Id)
 			case *proto.ToAgent_Routes:
 				a.route(m.Routes)
 			case *proto.ToAgent_Tokens:
@@ -254,7 +256,9 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 		case <-a.lingers:
 			a.said()
 		case o := <-a.execs.output:
-			a.send(&proto.FromAgent{Message: &proto.FromAgent_ExecOutput{ExecOutput: o}})
+			if !o.of.abandoned.Load() {
+				a.send(&proto.FromAgent{Message: &proto.FromAgent_ExecOutput{ExecOutput: o.message}})
+			}
 		case <-a.commits.Ready:
 			a.sendCommits()
 		case now := <-heartbeat.C:

@@ -87,6 +87,7 @@ func (a *agent) disconnect() {
 		a.conn.Abandon()
 		a.conn = nil
 		a.lease.Disconnected()
+		a.execs.endAll()
 	}
 }
 

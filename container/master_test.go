@@ -203,6 +203,8 @@ func (c *connected) send(message any) {
 		m.Message = &proto.ToAgent_EndLingering{EndLingering: v}
 	case *proto.Exec:
 		m.Message = &proto.ToAgent_Exec{Exec: v}
+	case *proto.ExecTaken:
+		m.Message = &proto.ToAgent_ExecTaken{ExecTaken: v}
 	default:
 		c.t.Fatalf("cannot send a %T", message)
 	}

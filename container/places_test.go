@@ -97,13 +97,13 @@ func TestCheckpointsAreMounted(t *testing.T) {
 						t.Errorf("committed: %v", m)
 					}
 					for _, f := range m.Files {
-						named = append(named, f.Name)
-						if f.From == "" && (!f.HasCrc32C || f.Size != 4) {
+						named = append(named, string(f.Name))
+						if len(f.From) == 0 && (!f.HasCrc32C || f.Size != 4) {
 							t.Errorf("%s was committed with %d bytes, summed: %v", f.Name, f.Size, f.HasCrc32C)
 						}
 						// Its checksum is known by that, whatever its name is by then.
 						var stat unix.Stat_t
-						if err := unix.Stat(filepath.Join(store, "y"), &stat); f.From == "" && (err != nil || f.Inode != stat.Ino) {
+						if err := unix.Stat(filepath.Join(store, "y"), &stat); len(f.From) == 0 && (err != nil || f.Inode != stat.Ino) {
 							t.Errorf("%s was committed as the file %d, and is %d (%v)", f.Name, f.Inode, stat.Ino, err)
 						}
 					}

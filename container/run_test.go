@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -449,4 +450,41 @@ func readPid(t *testing.T, file string) int {
 		return n == 1
 	})
 	return pid
+}
+
+// TestNamesAndTextsThatAreNotUTF8: Linux allows any bytes in a file's name, and programs print
+// any. The name is reported as it is, and none of it costs the agent its connection.
+func TestNamesAndTextsThatAreNotUTF8(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(func(a *proto.Assign) {
+		a.HeartbeatIntervalMs = 100
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: "./out", Uri: t.TempDir()}}
+	}))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`printf x > "$(printf 'out/r\351.txt')"; mv "$(printf 'out/r\351.txt')" "$(printf 'out/s\351.txt')"
+		printf 'loss=1.5 \351\n'; while [ ! -e out/end ]; do sleep 0.05; done; printf 'ValueError: \351\n'; exit 1`)})
+	c.started()
+	var named []string
+	for len(named) < 2 {
+		select {
+		case m := <-c.commits:
+			for _, f := range m.Files {
+				named = append(named, string(f.From)+">"+string(f.Name))
+			}
+		case <-c.heard:
+			t.Fatal("the agent's stream has ended, or its task")
+		case <-time.After(patience):
+			t.Fatalf("only %q are reported", named)
+		}
+	}
+	if want := []string{">r\xe9.txt", "r\xe9.txt>s\xe9.txt"}; !slices.Equal(named, want) {
+		t.Errorf("reported are %q, want %q", named, want)
+	}
+	eventually(t, "the line that it has printed", func() bool { return strings.HasPrefix((<-c.beats).Line, "loss=1.5 ") })
+	c.send(&proto.Exec{Id: 1, Command: shell("touch out/end")})
+	if e := c.exited(); !strings.HasPrefix(e.Tail[len(e.Tail)-1], "ValueError: ") {
+		t.Errorf("exited: %v", e)
+	}
 }

@@ -2542,14 +2542,15 @@ func (x *Committed) GetFiles() []*CommittedFile {
 }
 
 type CommittedFile struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`      // relative to the directory
-	From           string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`      // previous name of a renamed file or directory
-	Size           int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`     // bytes
-	Crc32C         uint32                 `protobuf:"varint,4,opt,name=crc32c,proto3" json:"crc32c,omitempty"` // of the whole content
-	HasCrc32C      bool                   `protobuf:"varint,5,opt,name=has_crc32c,json=hasCrc32c,proto3" json:"has_crc32c,omitempty"`
-	Inode          uint64                 `protobuf:"varint,6,opt,name=inode,proto3" json:"inode,omitempty"`                                           // in the store, unchanged by renames; 0 if unknown
-	ModifiedUnixNs int64                  `protobuf:"varint,7,opt,name=modified_unix_ns,json=modifiedUnixNs,proto3" json:"modified_unix_ns,omitempty"` // set only by stores that reuse inodes (local ones)
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names may have any bytes but 0.
+	Name           []byte `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`      // relative to the directory
+	From           []byte `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`      // previous name of a renamed file or directory
+	Size           int64  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`     // bytes
+	Crc32C         uint32 `protobuf:"varint,4,opt,name=crc32c,proto3" json:"crc32c,omitempty"` // of the whole content
+	HasCrc32C      bool   `protobuf:"varint,5,opt,name=has_crc32c,json=hasCrc32c,proto3" json:"has_crc32c,omitempty"`
+	Inode          uint64 `protobuf:"varint,6,opt,name=inode,proto3" json:"inode,omitempty"`                                           // in the store, unchanged by renames; 0 if unknown
+	ModifiedUnixNs int64  `protobuf:"varint,7,opt,name=modified_unix_ns,json=modifiedUnixNs,proto3" json:"modified_unix_ns,omitempty"` // set only by stores that reuse inodes (local ones)
 	// From the first change of its content until it became visible; 0 if it was renamed, or is
 	// written in place.
 	WritingMs     int64 `protobuf:"varint,8,opt,name=writing_ms,json=writingMs,proto3" json:"writing_ms,omitempty"`
@@ -2588,18 +2589,18 @@ func (*CommittedFile) Descriptor() ([]byte, []int) {
 	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *CommittedFile) GetName() string {
+func (x *CommittedFile) GetName() []byte {
 	if x != nil {
 		return x.Name
 	}
-	return ""
+	return nil
 }
 
-func (x *CommittedFile) GetFrom() string {
+func (x *CommittedFile) GetFrom() []byte {
 	if x != nil {
 		return x.From
 	}
-	return ""
+	return nil
 }
 
 func (x *CommittedFile) GetSize() int64 {
@@ -2689,7 +2690,8 @@ func (*Prewarmed) Descriptor() ([]byte, []int) {
 	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
-// ExecOutput is a part of the answer to Exec.
+// ExecOutput is a part of the answer to Exec. Of those with output, the agent sends no more
+// than ExecWindow (Go package) for which there was no ExecTaken.
 type ExecOutput struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2863,6 +2865,7 @@ type ToAgent struct {
 	//	*ToAgent_Exec
 	//	*ToAgent_EndLingering
 	//	*ToAgent_ChangePort
+	//	*ToAgent_ExecTaken
 	Message       isToAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3004,6 +3007,15 @@ func (x *ToAgent) GetChangePort() *ChangePort {
 	return nil
 }
 
+func (x *ToAgent) GetExecTaken() *ExecTaken {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_ExecTaken); ok {
+			return x.ExecTaken
+		}
+	}
+	return nil
+}
+
 type isToAgent_Message interface {
 	isToAgent_Message()
 }
@@ -3052,6 +3064,10 @@ type ToAgent_ChangePort struct {
 	ChangePort *ChangePort `protobuf:"bytes,11,opt,name=change_port,json=changePort,proto3,oneof"`
 }
 
+type ToAgent_ExecTaken struct {
+	ExecTaken *ExecTaken `protobuf:"bytes,12,opt,name=exec_taken,json=execTaken,proto3,oneof"`
+}
+
 func (*ToAgent_Assign) isToAgent_Message() {}
 
 func (*ToAgent_Start) isToAgent_Message() {}
@@ -3074,9 +3090,12 @@ func (*ToAgent_EndLingering) isToAgent_Message() {}
 
 func (*ToAgent_ChangePort) isToAgent_Message() {}
 
+func (*ToAgent_ExecTaken) isToAgent_Message() {}
+
 // Exec runs a command beside the attempt that runs, as that attempt's processes see the
 // machine, or has these processes print their stacks. The agent answers with ExecOutput,
-// the last one with done set. No more than one runs at a time for an id.
+// the last one with done set. No more than one runs at a time for an id, which is one of the
+// stream: what runs when that ends is ended.
 type Exec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3145,6 +3164,51 @@ func (x *Exec) GetCancel() bool {
 	return false
 }
 
+// ExecTaken says that the client has taken an ExecOutput, so that another may be sent.
+type ExecTaken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // of the Exec
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecTaken) Reset() {
+	*x = ExecTaken{}
+	mi := &file_holdfast_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecTaken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecTaken) ProtoMessage() {}
+
+func (x *ExecTaken) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecTaken.ProtoReflect.Descriptor instead.
+func (*ExecTaken) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ExecTaken) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
 // Assign gives the agent a task. The agent prepares it and answers with Prepared
 // or AgentFailure.
 type Assign struct {
@@ -3179,7 +3243,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3191,7 +3255,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3204,7 +3268,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Assign) GetJob() string {
@@ -3342,7 +3406,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3354,7 +3418,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3367,7 +3431,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -3438,7 +3502,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3514,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3527,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -3492,7 +3556,7 @@ type ChangePort struct {
 
 func (x *ChangePort) Reset() {
 	*x = ChangePort{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3504,7 +3568,7 @@ func (x *ChangePort) String() string {
 func (*ChangePort) ProtoMessage() {}
 
 func (x *ChangePort) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3517,7 +3581,7 @@ func (x *ChangePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePort.ProtoReflect.Descriptor instead.
 func (*ChangePort) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ChangePort) GetPort() int32 {
@@ -3537,7 +3601,7 @@ type EndLingering struct {
 
 func (x *EndLingering) Reset() {
 	*x = EndLingering{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3549,7 +3613,7 @@ func (x *EndLingering) String() string {
 func (*EndLingering) ProtoMessage() {}
 
 func (x *EndLingering) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3562,7 +3626,7 @@ func (x *EndLingering) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
 func (*EndLingering) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -3584,7 +3648,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3596,7 +3660,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3609,7 +3673,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Routes) GetFull() bool {
@@ -3671,7 +3735,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3683,7 +3747,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3696,7 +3760,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Release) GetWhy() string {
@@ -3717,7 +3781,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3729,7 +3793,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3742,7 +3806,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -3770,7 +3834,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3782,7 +3846,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3795,7 +3859,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -3817,7 +3881,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +3893,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +3906,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -3872,7 +3936,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3884,7 +3948,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3897,7 +3961,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -3933,7 +3997,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3945,7 +4009,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3958,7 +4022,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -3999,7 +4063,7 @@ type RestartTaskRequest struct {
 
 func (x *RestartTaskRequest) Reset() {
 	*x = RestartTaskRequest{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4011,7 +4075,7 @@ func (x *RestartTaskRequest) String() string {
 func (*RestartTaskRequest) ProtoMessage() {}
 
 func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4024,7 +4088,7 @@ func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
 func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RestartTaskRequest) GetTask() string {
@@ -4049,7 +4113,7 @@ type RestartTaskResponse struct {
 
 func (x *RestartTaskResponse) Reset() {
 	*x = RestartTaskResponse{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4061,7 +4125,7 @@ func (x *RestartTaskResponse) String() string {
 func (*RestartTaskResponse) ProtoMessage() {}
 
 func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4074,7 +4138,7 @@ func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
 func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 type ScaleRequest struct {
@@ -4088,7 +4152,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4100,7 +4164,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4113,7 +4177,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ScaleRequest) GetRole() string {
@@ -4145,7 +4209,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4157,7 +4221,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4170,7 +4234,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 type StatusRequest struct {
@@ -4181,7 +4245,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4193,7 +4257,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4206,7 +4270,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 // SamplesRequest selects samples of a job.
@@ -4225,7 +4289,7 @@ type SamplesRequest struct {
 
 func (x *SamplesRequest) Reset() {
 	*x = SamplesRequest{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4237,7 +4301,7 @@ func (x *SamplesRequest) String() string {
 func (*SamplesRequest) ProtoMessage() {}
 
 func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4250,7 +4314,7 @@ func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
 func (*SamplesRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SamplesRequest) GetNames() []string {
@@ -4287,7 +4351,7 @@ type JobSamples struct {
 
 func (x *JobSamples) Reset() {
 	*x = JobSamples{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4299,7 +4363,7 @@ func (x *JobSamples) String() string {
 func (*JobSamples) ProtoMessage() {}
 
 func (x *JobSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4312,7 +4376,7 @@ func (x *JobSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
 func (*JobSamples) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobSamples) GetId() string {
@@ -4356,7 +4420,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4432,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4445,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Series) GetName() string {
@@ -4457,7 +4521,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4469,7 +4533,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4482,7 +4546,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -4508,7 +4572,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4520,7 +4584,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4533,7 +4597,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -4568,7 +4632,8 @@ type JobStatus struct {
 	AmRssBytes     int64                  `protobuf:"varint,19,opt,name=am_rss_bytes,json=amRssBytes,proto3" json:"am_rss_bytes,omitempty"`
 	AmHost         string                 `protobuf:"bytes,20,opt,name=am_host,json=amHost,proto3" json:"am_host,omitempty"`
 	Stages         []*Stage               `protobuf:"bytes,21,rep,name=stages,proto3" json:"stages,omitempty"` // of the start of this AM
-	// When the checkpoint of complete_step was found complete; 0 if none was by this AM.
+	// When the checkpoint of complete_step was found complete or, if it is from before the job, when
+	// its last file was written; 0 if none is known.
 	CompleteStepAtUnixMs int64 `protobuf:"varint,22,opt,name=complete_step_at_unix_ms,json=completeStepAtUnixMs,proto3" json:"complete_step_at_unix_ms,omitempty"`
 	// The value of each scalar that a task reported last, by name; at most 16.
 	Scalars []*ScalarValue `protobuf:"bytes,23,rep,name=scalars,proto3" json:"scalars,omitempty"`
@@ -4578,13 +4643,13 @@ type JobStatus struct {
 	Generations  []*Generation  `protobuf:"bytes,25,rep,name=generations,proto3" json:"generations,omitempty"`
 	AvoidedNodes []*AvoidedNode `protobuf:"bytes,26,rep,name=avoided_nodes,json=avoidedNodes,proto3" json:"avoided_nodes,omitempty"` // by name
 	Queue        string         `protobuf:"bytes,27,opt,name=queue,proto3" json:"queue,omitempty"`                                   // that YARN has put the job into; empty for a local job, and if not known
-	// When the next checkpoint is expected to be complete: from the distances of those that this
+	// When the next checkpoint is expected to be complete: from the distances of those that an
 	// AM has seen complete; 0 if these are few or differ much.
 	NextCheckpointUnixMs int64 `protobuf:"varint,28,opt,name=next_checkpoint_unix_ms,json=nextCheckpointUnixMs,proto3" json:"next_checkpoint_unix_ms,omitempty"`
 	// Of the NodeManager's page with the logs of the AM's container; empty for a local job.
 	AmLogsUrl string `protobuf:"bytes,29,opt,name=am_logs_url,json=amLogsUrl,proto3" json:"am_logs_url,omitempty"`
 	// How long the save took that completed the newest checkpoint: from the first change of one of
-	// its files until the last was in its place. Absent if this AM has seen none from its beginning.
+	// its files until the last was in its place. Absent if no AM has seen that from its beginning.
 	SaveMs        *int64 `protobuf:"varint,30,opt,name=save_ms,json=saveMs,proto3,oneof" json:"save_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4592,7 +4657,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4604,7 +4669,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4617,7 +4682,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4842,7 +4907,7 @@ type AvoidedNode struct {
 
 func (x *AvoidedNode) Reset() {
 	*x = AvoidedNode{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4854,7 +4919,7 @@ func (x *AvoidedNode) String() string {
 func (*AvoidedNode) ProtoMessage() {}
 
 func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4867,7 +4932,7 @@ func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AvoidedNode.ProtoReflect.Descriptor instead.
 func (*AvoidedNode) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AvoidedNode) GetNode() string {
@@ -4912,7 +4977,7 @@ type Generation struct {
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4924,7 +4989,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4937,7 +5002,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -5031,7 +5096,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5043,7 +5108,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5056,7 +5121,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -5104,7 +5169,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5116,7 +5181,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5129,7 +5194,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -5157,7 +5222,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5169,7 +5234,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5182,7 +5247,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *JobSummary) GetId() string {
@@ -5263,7 +5328,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5275,7 +5340,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5288,7 +5353,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -5362,7 +5427,7 @@ type TaskStatus struct {
 	CpuCores         float64 `protobuf:"fixed64,23,opt,name=cpu_cores,json=cpuCores,proto3" json:"cpu_cores,omitempty"`                          // CPU seconds per second of its processes; 0 if not known
 	Vcores           int32   `protobuf:"varint,24,opt,name=vcores,proto3" json:"vcores,omitempty"`                                               // that its container has
 	MemoryLimitBytes int64   `protobuf:"varint,25,opt,name=memory_limit_bytes,json=memoryLimitBytes,proto3" json:"memory_limit_bytes,omitempty"` // of its container
-	MemoryPeakBytes  int64   `protobuf:"varint,26,opt,name=memory_peak_bytes,json=memoryPeakBytes,proto3" json:"memory_peak_bytes,omitempty"`    // the most of rss_bytes, over all attempts that this AM has seen
+	MemoryPeakBytes  int64   `protobuf:"varint,26,opt,name=memory_peak_bytes,json=memoryPeakBytes,proto3" json:"memory_peak_bytes,omitempty"`    // the most of rss_bytes, over all attempts
 	Gpus             int32   `protobuf:"varint,27,opt,name=gpus,proto3" json:"gpus,omitempty"`                                                   // that its container has
 	Line             string  `protobuf:"bytes,28,opt,name=line,proto3" json:"line,omitempty"`                                                    // last line of its output, at most 160 bytes; empty if none
 	LineAtUnixMs     int64   `protobuf:"varint,29,opt,name=line_at_unix_ms,json=lineAtUnixMs,proto3" json:"line_at_unix_ms,omitempty"`           // when it was written, by the clock of the AM; 0 if none
@@ -5401,7 +5466,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5413,7 +5478,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5426,7 +5491,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -5765,7 +5830,7 @@ type Straggler struct {
 
 func (x *Straggler) Reset() {
 	*x = Straggler{}
-	mi := &file_holdfast_proto_msgTypes[55]
+	mi := &file_holdfast_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5777,7 +5842,7 @@ func (x *Straggler) String() string {
 func (*Straggler) ProtoMessage() {}
 
 func (x *Straggler) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[55]
+	mi := &file_holdfast_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5790,7 +5855,7 @@ func (x *Straggler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Straggler.ProtoReflect.Descriptor instead.
 func (*Straggler) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{55}
+	return file_holdfast_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Straggler) GetSinceUnixMs() int64 {
@@ -5840,7 +5905,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[56]
+	mi := &file_holdfast_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5852,7 +5917,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[56]
+	mi := &file_holdfast_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5865,7 +5930,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{56}
+	return file_holdfast_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Stage) GetName() string {
@@ -5912,7 +5977,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[57]
+	mi := &file_holdfast_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5924,7 +5989,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[57]
+	mi := &file_holdfast_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5937,7 +6002,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{57}
+	return file_holdfast_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -6092,7 +6157,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[58]
+	mi := &file_holdfast_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6104,7 +6169,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[58]
+	mi := &file_holdfast_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6117,7 +6182,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{58}
+	return file_holdfast_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Notification) GetId() string {
@@ -6204,7 +6269,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[59]
+	mi := &file_holdfast_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6216,7 +6281,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[59]
+	mi := &file_holdfast_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6229,7 +6294,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{59}
+	return file_holdfast_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -6508,8 +6573,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12-\n" +
 	"\x05files\x18\x02 \x03(\v2\x17.holdfast.CommittedFileR\x05files\"\xf8\x01\n" +
 	"\rCommittedFile\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04from\x18\x02 \x01(\tR\x04from\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\fR\x04name\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\fR\x04from\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06crc32c\x18\x04 \x01(\rR\x06crc32c\x12\x1d\n" +
 	"\n" +
@@ -6535,7 +6600,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vunsupported\x18\x05 \x01(\tR\vunsupported\x1a9\n" +
 	"\vSetEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xde\x04\n" +
 	"\aToAgent\x12*\n" +
 	"\x06assign\x18\x01 \x01(\v2\x10.holdfast.AssignH\x00R\x06assign\x12'\n" +
 	"\x05start\x18\x02 \x01(\v2\x0f.holdfast.StartH\x00R\x05start\x12$\n" +
@@ -6549,13 +6614,17 @@ const file_holdfast_proto_rawDesc = "" +
 	"\rend_lingering\x18\n" +
 	" \x01(\v2\x16.holdfast.EndLingeringH\x00R\fendLingering\x127\n" +
 	"\vchange_port\x18\v \x01(\v2\x14.holdfast.ChangePortH\x00R\n" +
-	"changePortB\t\n" +
+	"changePort\x124\n" +
+	"\n" +
+	"exec_taken\x18\f \x01(\v2\x13.holdfast.ExecTakenH\x00R\texecTakenB\t\n" +
 	"\amessage\"`\n" +
 	"\x04Exec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acommand\x18\x02 \x03(\tR\acommand\x12\x16\n" +
 	"\x06stacks\x18\x03 \x01(\bR\x06stacks\x12\x16\n" +
-	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\xa3\x04\n" +
+	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\x1b\n" +
+	"\tExecTaken\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\xa3\x04\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -6925,7 +6994,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -6956,56 +7025,57 @@ var file_holdfast_proto_goTypes = []any{
 	(*ImportProfile)(nil),       // 26: holdfast.ImportProfile
 	(*ToAgent)(nil),             // 27: holdfast.ToAgent
 	(*Exec)(nil),                // 28: holdfast.Exec
-	(*Assign)(nil),              // 29: holdfast.Assign
-	(*Start)(nil),               // 30: holdfast.Start
-	(*Stop)(nil),                // 31: holdfast.Stop
-	(*ChangePort)(nil),          // 32: holdfast.ChangePort
-	(*EndLingering)(nil),        // 33: holdfast.EndLingering
-	(*Routes)(nil),              // 34: holdfast.Routes
-	(*Release)(nil),             // 35: holdfast.Release
-	(*HeartbeatReply)(nil),      // 36: holdfast.HeartbeatReply
-	(*Tokens)(nil),              // 37: holdfast.Tokens
-	(*Prewarm)(nil),             // 38: holdfast.Prewarm
-	(*PrewarmPlan)(nil),         // 39: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),         // 40: holdfast.ExecRequest
-	(*RestartTaskRequest)(nil),  // 41: holdfast.RestartTaskRequest
-	(*RestartTaskResponse)(nil), // 42: holdfast.RestartTaskResponse
-	(*ScaleRequest)(nil),        // 43: holdfast.ScaleRequest
-	(*ScaleResponse)(nil),       // 44: holdfast.ScaleResponse
-	(*StatusRequest)(nil),       // 45: holdfast.StatusRequest
-	(*SamplesRequest)(nil),      // 46: holdfast.SamplesRequest
-	(*JobSamples)(nil),          // 47: holdfast.JobSamples
-	(*Series)(nil),              // 48: holdfast.Series
-	(*KillRequest)(nil),         // 49: holdfast.KillRequest
-	(*KillResponse)(nil),        // 50: holdfast.KillResponse
-	(*JobStatus)(nil),           // 51: holdfast.JobStatus
-	(*AvoidedNode)(nil),         // 52: holdfast.AvoidedNode
-	(*Generation)(nil),          // 53: holdfast.Generation
-	(*ScalarValue)(nil),         // 54: holdfast.ScalarValue
-	(*JobList)(nil),             // 55: holdfast.JobList
-	(*JobSummary)(nil),          // 56: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 57: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 58: holdfast.TaskStatus
-	(*Straggler)(nil),           // 59: holdfast.Straggler
-	(*Stage)(nil),               // 60: holdfast.Stage
-	(*Incident)(nil),            // 61: holdfast.Incident
-	(*Notification)(nil),        // 62: holdfast.Notification
-	(*JobEvent)(nil),            // 63: holdfast.JobEvent
-	nil,                         // 64: holdfast.JobSpec.EnvEntry
-	nil,                         // 65: holdfast.RoleSpec.ResourcesEntry
-	nil,                         // 66: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 67: holdfast.Start.EnvEntry
-	nil,                         // 68: holdfast.PrewarmPlan.EnvEntry
-	nil,                         // 69: holdfast.TaskStatus.ResourcesEntry
+	(*ExecTaken)(nil),           // 29: holdfast.ExecTaken
+	(*Assign)(nil),              // 30: holdfast.Assign
+	(*Start)(nil),               // 31: holdfast.Start
+	(*Stop)(nil),                // 32: holdfast.Stop
+	(*ChangePort)(nil),          // 33: holdfast.ChangePort
+	(*EndLingering)(nil),        // 34: holdfast.EndLingering
+	(*Routes)(nil),              // 35: holdfast.Routes
+	(*Release)(nil),             // 36: holdfast.Release
+	(*HeartbeatReply)(nil),      // 37: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 38: holdfast.Tokens
+	(*Prewarm)(nil),             // 39: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 40: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 41: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 42: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 43: holdfast.RestartTaskResponse
+	(*ScaleRequest)(nil),        // 44: holdfast.ScaleRequest
+	(*ScaleResponse)(nil),       // 45: holdfast.ScaleResponse
+	(*StatusRequest)(nil),       // 46: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 47: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 48: holdfast.JobSamples
+	(*Series)(nil),              // 49: holdfast.Series
+	(*KillRequest)(nil),         // 50: holdfast.KillRequest
+	(*KillResponse)(nil),        // 51: holdfast.KillResponse
+	(*JobStatus)(nil),           // 52: holdfast.JobStatus
+	(*AvoidedNode)(nil),         // 53: holdfast.AvoidedNode
+	(*Generation)(nil),          // 54: holdfast.Generation
+	(*ScalarValue)(nil),         // 55: holdfast.ScalarValue
+	(*JobList)(nil),             // 56: holdfast.JobList
+	(*JobSummary)(nil),          // 57: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 58: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 59: holdfast.TaskStatus
+	(*Straggler)(nil),           // 60: holdfast.Straggler
+	(*Stage)(nil),               // 61: holdfast.Stage
+	(*Incident)(nil),            // 62: holdfast.Incident
+	(*Notification)(nil),        // 63: holdfast.Notification
+	(*JobEvent)(nil),            // 64: holdfast.JobEvent
+	nil,                         // 65: holdfast.JobSpec.EnvEntry
+	nil,                         // 66: holdfast.RoleSpec.ResourcesEntry
+	nil,                         // 67: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 68: holdfast.Start.EnvEntry
+	nil,                         // 69: holdfast.PrewarmPlan.EnvEntry
+	nil,                         // 70: holdfast.TaskStatus.ResourcesEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	64, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	65, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	7,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	8,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
 	1,  // 5: holdfast.RoleSpec.completion:type_name -> holdfast.CompletionRule
-	65, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
+	66, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
 	10, // 7: holdfast.FromAgent.hello:type_name -> holdfast.Hello
 	11, // 8: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
 	12, // 9: holdfast.FromAgent.started:type_name -> holdfast.Started
@@ -7026,69 +7096,70 @@ var file_holdfast_proto_depIdxs = []int32{
 	18, // 24: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
 	17, // 25: holdfast.Heartbeat.restore:type_name -> holdfast.Restore
 	23, // 26: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	66, // 27: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	29, // 28: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	30, // 29: holdfast.ToAgent.start:type_name -> holdfast.Start
-	31, // 30: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	34, // 31: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	35, // 32: holdfast.ToAgent.release:type_name -> holdfast.Release
-	36, // 33: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	37, // 34: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	38, // 35: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	67, // 27: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	30, // 28: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	31, // 29: holdfast.ToAgent.start:type_name -> holdfast.Start
+	32, // 30: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	35, // 31: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	36, // 32: holdfast.ToAgent.release:type_name -> holdfast.Release
+	37, // 33: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	38, // 34: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	39, // 35: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
 	28, // 36: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	33, // 37: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
-	32, // 38: holdfast.ToAgent.change_port:type_name -> holdfast.ChangePort
-	7,  // 39: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	8,  // 40: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	39, // 41: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 42: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	34, // 43: holdfast.Assign.routes:type_name -> holdfast.Routes
-	67, // 44: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	29, // 45: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	68, // 46: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	26, // 47: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	48, // 48: holdfast.JobSamples.series:type_name -> holdfast.Series
-	48, // 49: holdfast.JobSamples.recent:type_name -> holdfast.Series
-	2,  // 50: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	58, // 51: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	57, // 52: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	63, // 53: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	61, // 54: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	7,  // 55: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	60, // 56: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	54, // 57: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	53, // 58: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	52, // 59: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
-	56, // 60: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 61: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 62: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	60, // 63: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	69, // 64: holdfast.TaskStatus.resources:type_name -> holdfast.TaskStatus.ResourcesEntry
-	59, // 65: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
-	18, // 66: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
-	2,  // 67: holdfast.Notification.state:type_name -> holdfast.JobState
-	6,  // 68: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
-	9,  // 69: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	45, // 70: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	45, // 71: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	49, // 72: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	46, // 73: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	41, // 74: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	43, // 75: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	40, // 76: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	27, // 77: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	51, // 78: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	51, // 79: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	50, // 80: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	47, // 81: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	42, // 82: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	44, // 83: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	25, // 84: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	77, // [77:85] is the sub-list for method output_type
-	69, // [69:77] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	34, // 37: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	33, // 38: holdfast.ToAgent.change_port:type_name -> holdfast.ChangePort
+	29, // 39: holdfast.ToAgent.exec_taken:type_name -> holdfast.ExecTaken
+	7,  // 40: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	8,  // 41: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	40, // 42: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 43: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	35, // 44: holdfast.Assign.routes:type_name -> holdfast.Routes
+	68, // 45: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	30, // 46: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	69, // 47: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	26, // 48: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	49, // 49: holdfast.JobSamples.series:type_name -> holdfast.Series
+	49, // 50: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	2,  // 51: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	59, // 52: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	58, // 53: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	64, // 54: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	62, // 55: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	7,  // 56: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	61, // 57: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	55, // 58: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	54, // 59: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	53, // 60: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
+	57, // 61: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 62: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 63: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	61, // 64: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	70, // 65: holdfast.TaskStatus.resources:type_name -> holdfast.TaskStatus.ResourcesEntry
+	60, // 66: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
+	18, // 67: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
+	2,  // 68: holdfast.Notification.state:type_name -> holdfast.JobState
+	6,  // 69: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
+	9,  // 70: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	46, // 71: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	46, // 72: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	50, // 73: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	47, // 74: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	42, // 75: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	44, // 76: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	41, // 77: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	27, // 78: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	52, // 79: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	52, // 80: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	51, // 81: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	48, // 82: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	43, // 83: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	45, // 84: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	25, // 85: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	78, // [78:86] is the sub-list for method output_type
+	70, // [70:78] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -7124,16 +7195,17 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 		(*ToAgent_ChangePort)(nil),
+		(*ToAgent_ExecTaken)(nil),
 	}
-	file_holdfast_proto_msgTypes[47].OneofWrappers = []any{}
-	file_holdfast_proto_msgTypes[54].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[48].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[55].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   66,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -12,11 +12,13 @@ import (
 type exec struct {
 	container string
 	output    *mailbox.Mailbox[*proto.ExecOutput]
+	waiting   int // messages with output that are sent to the client next: at most proto.ExecWindow; guarded by Server.mu
 }
 
 // Exec has the agent in a container run a command, or print stacks, as request says, and
 // calls send with what the agent answers, until that is all, ctx ends or send fails. Then
-// the command is ended. It may be called concurrently.
+// the command is ended. The agent sends no more than a window ahead of what send has taken. It
+// may be called concurrently.
 func (s *Server) Exec(ctx context.Context, container string, request *proto.Exec, send func(*proto.ExecOutput) error) error {
 	e := &exec{container: container, output: mailbox.New[*proto.ExecOutput]()}
 	s.mu.Lock()
@@ -49,6 +51,7 @@ func (s *Server) Exec(ctx context.Context, container string, request *proto.Exec
 			if o.Done {
 				return nil
 			}
+			s.taken(e, container, id)
 		case <-ctx.Done():
 			s.cancelExec(container, id)
 			return context.Cause(ctx)
@@ -62,14 +65,30 @@ func (s *Server) cancelExec(container string, id int64) {
 	s.Send(container, &proto.ToAgent{Message: &proto.ToAgent_Exec{Exec: &proto.Exec{Id: id, Cancel: true}}})
 }
 
-// deliver passes an agent's answer on to the call of Exec that waits for it.
+// taken takes in that a client has taken a message with output, and has the agent send another.
+func (s *Server) taken(e *exec, container string, id int64) {
+	s.mu.Lock()
+	e.waiting--
+	s.mu.Unlock()
+	s.Send(container, &proto.ToAgent{Message: &proto.ToAgent_ExecTaken{ExecTaken: &proto.ExecTaken{Id: id}}})
+}
+
+// deliver passes an agent's answer on to the call of Exec that waits for it. An agent that
+// sends more than it may is not listened to any longer.
 func (s *Server) deliver(container string, o *proto.ExecOutput) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	e := s.execs[o.Id]
-	s.mu.Unlock()
-	if e != nil && e.container == container {
-		e.output.Put(o)
+	if e == nil || e.container != container {
+		return
 	}
+	if !o.Done {
+		if e.waiting++; e.waiting > proto.ExecWindow {
+			delete(s.execs, o.Id)
+			o = &proto.ExecOutput{Done: true, Code: -1, Error: "the task's agent sends output faster than it is taken"}
+		}
+	}
+	e.output.Put(o)
 }
 
 // abandonExecs ends the calls of Exec that wait for an agent whose stream has ended.

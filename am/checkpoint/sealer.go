@@ -27,11 +27,11 @@ const (
 
 // Status is what a Sealer reports to, and asks about the job.
 type Status interface {
-	// SetCompleteStep sets the step of the newest complete checkpoint, which has just been found
-	// to be complete.
+	// SetCompleteStep sets the step of the newest complete checkpoint, which is complete now.
 	SetCompleteStep(step int64)
-	// SetFirstStep sets it to that of one from before the job, unless a newer one is known.
-	SetFirstStep(step int64)
+	// FoundComplete sets the step of the newest complete checkpoint, which was complete already
+	// when this application master began; at is the time of its last file.
+	FoundComplete(step int64, at time.Time)
 	// Saved says how long the save of a checkpoint that is complete now has taken.
 	Saved(took time.Duration)
 	// SetTotalSteps sets how many steps the program makes, as a checkpoint of a time says it.
@@ -48,13 +48,14 @@ type Sealer struct {
 	cfg    Config
 	status Status
 	todo   *mailbox.Mailbox[report]
-	newer  chan Newest   // capacity 1
+	newest chan Newest   // capacity 1
 	quiet  time.Duration // quietTime, or a test's
+	began  time.Time     // no agent has reported before that
 
-	// The newest complete checkpoint of each directory, and the files of one that may
-	// get more. Both are Run's.
-	newest  map[string]int64
-	told    map[string]int64 // the steps that status was told, which those of newest follow
+	// The steps of the newest complete checkpoint of each directory, as core was told, and the
+	// files of one that may get more. All are Run's.
+	known   map[string]int64
+	told    map[string]int64 // as status was told, which those of known follow
 	pending map[string]pendingFiles
 
 	unread map[[2]string]bool // checkpoints, by directory and name, whose manifests were not read; Run's
@@ -73,8 +74,8 @@ type report struct {
 // NewSealer returns a sealer. Run must be called for it to do anything.
 func NewSealer(cfg Config, status Status) *Sealer {
 	return &Sealer{
-		cfg: cfg, status: status, quiet: quietTime, todo: mailbox.New[report](), newer: make(chan Newest, 1),
-		newest: map[string]int64{}, told: map[string]int64{}, pending: map[string]pendingFiles{},
+		cfg: cfg, status: status, quiet: quietTime, todo: mailbox.New[report](), newest: make(chan Newest, 1),
+		began: time.Now(), known: map[string]int64{}, told: map[string]int64{}, pending: map[string]pendingFiles{},
 		unread: map[[2]string]bool{},
 	}
 }
@@ -90,11 +91,14 @@ type pendingFiles struct {
 // Newest is what the newest checkpoint means for those who go on from it.
 type Newest struct {
 	FixedWorld bool // as many ranks are needed as have saved it
+	// Saved: it has become complete now. Otherwise it was complete when this master began, or
+	// is the newest since a newer one was removed.
+	Saved bool
 }
 
-// Newer returns a channel that receives after a newer checkpoint was found complete and
-// its save has ended.
-func (s *Sealer) Newer() <-chan Newest { return s.newer }
+// Newest returns a channel that receives after another checkpoint was found to be the newest
+// that is complete, and its save has ended.
+func (s *Sealer) Newest() <-chan Newest { return s.newest }
 
 // Committed takes in what an agent reports to have committed in a generation.
 func (s *Sealer) Committed(c *proto.Committed, generation int) {
@@ -124,7 +128,7 @@ func (d *directory) take(c *proto.Committed, at time.Time) {
 	rule := runtime.CheckpointRule(d.spec)
 	for _, f := range c.Files {
 		d.sums.add(f, at)
-		if !formats.MayComplete(rule, f.Name) {
+		if !formats.MayComplete(rule, string(f.Name)) {
 			continue
 		}
 		d.changed = time.Now()
@@ -141,7 +145,7 @@ func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 	defer opened.close()
 	dirs := map[string]*directory{} // by path
 	for _, c := range s.cfg.Checkpoints {
-		dirs[c.Path] = &directory{spec: c, sums: newSums()}
+		dirs[c.Path] = &directory{spec: c, sums: newSums(s.began)}
 	}
 	generation := 0
 	for last := false; !last; {
@@ -189,9 +193,12 @@ func (s *Sealer) look(ctx context.Context, opened stores, d *directory) {
 	if err != nil && ctx.Err() == nil {
 		s.cfg.Log.WithError(err).Warnf("cannot list the checkpoints in %s; the first save of the job does", d.spec.Uri)
 	}
+	if _, told := s.told[d.spec.Uri]; told {
+		return // a task has saved meanwhile
+	}
 	if newest := format.NewestComplete(list); newest != nil && newest.Step > 0 {
 		s.told[d.spec.Uri] = newest.Step
-		s.status.SetFirstStep(newest.Step)
+		s.status.FoundComplete(newest.Step, newest.Time)
 	}
 }
 
@@ -268,22 +275,27 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 		return again, err
 	}
 	if newest := format.NewestComplete(list); newest != nil && newest.Step > 0 {
-		if told, known := s.told[uri]; !known || told != newest.Step {
+		if told, before := s.told[uri]; !before || told != newest.Step {
 			s.told[uri] = newest.Step
-			s.status.SetCompleteStep(newest.Step)
+			if known.isFresh(*newest) {
+				s.status.SetCompleteStep(newest.Step)
+			} else {
+				s.status.FoundComplete(newest.Step, newest.Time)
+			}
 		}
-		if step, known := s.newest[uri]; newest.Planned() != nil && (!known || step != newest.Step) {
+		if step, known := s.known[uri]; newest.Planned() != nil && (!known || step != newest.Step) {
 			total, err := newest.Planned().TotalSteps(ctx, store, newest)
 			if err != nil {
 				return again, err
 			}
 			s.status.SetTotalSteps(total, newest.Time)
 		}
-		if again, err = s.saveEnded(ctx, store, uri, *newest); err != nil {
+		announce := func(c format.Checkpoint) { s.announce(uri, c, list, known) }
+		if again, err = s.saveEnded(ctx, store, uri, *newest, announce); err != nil {
 			return again, err
 		}
 		if again.IsZero() {
-			s.announce(uri, newest)
+			announce(*newest)
 		}
 	}
 	if err := format.RememberPointers(ctx, store, list); err != nil {
@@ -321,9 +333,9 @@ func (s *Sealer) helps(uri string, c *format.Checkpoint) bool {
 
 // saveEnded returns zero if the save of the newest checkpoint has ended, and otherwise
 // when to check again. Where nothing says which of its files is the last, the save has
-// ended once nothing was written for the quiet time.
-func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c format.Checkpoint) (again time.Time, err error) {
-	if step, known := s.newest[uri]; known && step == c.Step || c.EndsByMarker() {
+// ended once nothing was written for the quiet time. It announces one before it that has.
+func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c format.Checkpoint, announce func(format.Checkpoint)) (again time.Time, err error) {
+	if step, known := s.known[uri]; known && step == c.Step || c.EndsByMarker() {
 		return again, nil
 	}
 	files, writing, err := hdfsckpt.Unfinished(ctx, store, c)
@@ -335,7 +347,7 @@ func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c
 	if pending && before.checkpoint.Step < c.Step && !writing {
 		// A program that saves more often than that is never quiet for so long; but the save
 		// before this one has ended, and nothing is being written now.
-		s.announce(uri, &before.checkpoint)
+		announce(before.checkpoint)
 	}
 	if !pending || before.files != files || writing {
 		s.pending[uri] = pendingFiles{c, files, now}
@@ -347,17 +359,20 @@ func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c
 	return again, nil
 }
 
-// announce signals Newer if the newest checkpoint is another than before.
-func (s *Sealer) announce(uri string, c *format.Checkpoint) {
-	if before, known := s.newest[uri]; known && c.Step == before {
+// announce signals Newest if the newest checkpoint, of a list, is another than before.
+func (s *Sealer) announce(uri string, c format.Checkpoint, list []format.Checkpoint, sums *sums) {
+	if before, known := s.known[uri]; known && c.Step == before {
 		return
 	}
-	s.newest[uri] = c.Step
+	s.known[uri] = c.Step
+	n := Newest{FixedWorld: c.FixedWorld, Saved: sums.isFresh(c)}
+	sums.told(c, list)
 	select {
-	case <-s.newer: // the loop has not received the one before
+	case before := <-s.newest: // the loop has not received the one before
+		n.Saved = n.Saved || before.Saved
 	default:
 	}
-	s.newer <- Newest{FixedWorld: c.FixedWorld}
+	s.newest <- n
 }
 
 // unknownBytes returns how many bytes sealing a checkpoint would have to read.

@@ -26,7 +26,8 @@ import (
 // noStatus takes in what a sealer reports.
 type noStatus struct {
 	mu    sync.Mutex
-	steps []int64 // as they were told
+	steps []int64 // that are complete now, as they were told
+	found []int64 // that were complete before
 }
 
 func (n *noStatus) SetCompleteStep(step int64) {
@@ -34,7 +35,12 @@ func (n *noStatus) SetCompleteStep(step int64) {
 	defer n.mu.Unlock()
 	n.steps = append(n.steps, step)
 }
-func (*noStatus) SetFirstStep(int64)  {}
+func (n *noStatus) FoundComplete(step int64, at time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.found = append(n.found, step)
+}
+
 func (*noStatus) Saved(time.Duration) {}
 
 func (*noStatus) SetTotalSteps(int64, time.Time) {}
@@ -46,20 +52,24 @@ type sealing struct {
 	t     *testing.T
 	store store.Store
 	path  string
+	dir   string
 	opens atomic.Int32 // how often the sealer opened the store
 	told  noStatus
 	log   *logtest.Hook
 }
 
 func startSealer(t *testing.T, quiet time.Duration) *sealing {
-	dir := t.TempDir()
+	return startSealerIn(t, t.TempDir(), quiet)
+}
+
+func startSealerIn(t *testing.T, dir string, quiet time.Duration) *sealing {
 	local, err := store.NewLocal(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log, logged := logtest.NewNullLogger()
 	spec := &proto.CheckpointSpec{Path: "./out", Uri: dir}
-	s := &sealing{t: t, store: local, path: spec.Path, log: logged}
+	s := &sealing{t: t, store: local, path: spec.Path, dir: dir, log: logged}
 	s.Sealer = NewSealer(Config{
 		Job: "job_1", Checkpoints: []*proto.CheckpointSpec{spec}, Log: logrus.NewEntry(log),
 		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
@@ -110,8 +120,13 @@ func (s *sealing) begin(name string, content []byte) (commit func()) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.Committed(&proto.Committed{Path: s.path, Files: []*proto.CommittedFile{{Name: name}}}, 0)
+		s.report(name, 0)
 	}
+}
+
+// report reports a file that became visible a time ago.
+func (s *sealing) report(name string, age time.Duration) {
+	s.Committed(&proto.Committed{Path: s.path, Files: []*proto.CommittedFile{{Name: []byte(name), AgeMs: age.Milliseconds()}}}, 0)
 }
 
 // untilSealed waits until a checkpoint is sealed, and so was looked at.
@@ -131,19 +146,20 @@ func (s *sealing) untilSealed(name string) {
 	s.t.Fatalf("%s is not sealed", name)
 }
 
-func (s *sealing) untilTold() {
+func (s *sealing) untilTold() (n Newest) {
 	s.t.Helper()
 	select {
-	case <-s.Newer():
+	case n = <-s.Newest():
 	case <-time.After(time.Minute):
-		s.t.Fatal("core is not told that a save has ended")
+		s.t.Fatal("core is told of no checkpoint whose save has ended")
 	}
+	return n
 }
 
 func (s *sealing) notTold(when string) {
 	s.t.Helper()
 	select {
-	case <-s.Newer():
+	case <-s.Newest():
 		s.t.Errorf("%s: core is told that the save has ended", when)
 	default:
 	}
@@ -258,7 +274,7 @@ func TestACheckpointOfAFixedNumberOfRanks(t *testing.T) {
 				s.begin(f, content)()
 			}
 			select {
-			case newest := <-s.Newer():
+			case newest := <-s.Newest():
 				if newest.FixedWorld != x.fixed {
 					t.Errorf("that as many ranks are needed is %v, want %v", newest.FixedWorld, x.fixed)
 				}
@@ -281,6 +297,56 @@ func TestACompleteCheckpointIsToldOnce(t *testing.T) {
 	defer s.told.mu.Unlock()
 	if want := []int64{10, 20}; !slices.Equal(s.told.steps, want) {
 		t.Errorf("the status was told of the steps %v, want %v", s.told.steps, want)
+	}
+}
+
+// TestWhatWasCompleteBeforeIsNoNews: a master finds what its predecessor has sealed, or another
+// job has left, and is told again by agents of what they have committed before it began. Core
+// knows how many ranks that needs, and the status when it was complete; but nothing is saved now.
+func TestWhatWasCompleteBeforeIsNoNews(t *testing.T) {
+	whole := fixture(t, "torchfile/testdata/alone.pt")
+	told := func(s *sealing, steps, found []int64) {
+		t.Helper()
+		s.told.mu.Lock()
+		defer s.told.mu.Unlock()
+		if !slices.Equal(s.told.steps, steps) || !slices.Equal(s.told.found, found) {
+			t.Errorf("the status was told that %v are complete now, and %v were; want %v and %v", s.told.steps, s.told.found, steps, found)
+		}
+	}
+	for name, first := range map[string]func(*sealing){
+		"a takeover":               func(s *sealing) { s.ScanAll() },
+		"an agent says it again":   func(s *sealing) { s.report("model-10.pt", time.Hour) },
+		"a file of another is new": func(s *sealing) { s.begin("best.pt", whole[:10])() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := startSealer(t, 100*time.Millisecond)
+			before.begin("model-10.pt", whole)()
+			if n := before.untilTold(); !n.Saved {
+				t.Error("a checkpoint was not saved when it was")
+			}
+			s := startSealerIn(t, before.dir, 100*time.Millisecond)
+			first(s)
+			if n := s.untilTold(); n.Saved {
+				t.Error("core is told that it is saved now")
+			}
+			told(s, nil, []int64{10})
+			for _, name := range []string{"model-20.pt", "model-30.pt"} {
+				s.begin(name, whole)()
+				if n := s.untilTold(); !n.Saved {
+					t.Errorf("%s was not saved when it was", name)
+				}
+			}
+			told(s, []int64{20, 30}, []int64{10})
+			// Its program removes it, and writes what is no checkpoint.
+			if err := s.store.Remove(t.Context(), "model-30.pt"); err != nil {
+				t.Fatal(err)
+			}
+			s.begin("other.pt", whole[:10])()
+			if n := s.untilTold(); n.Saved {
+				t.Error("with the newest removed, the one before is said to be saved now")
+			}
+			told(s, []int64{20, 30}, []int64{10, 20})
+		})
 	}
 }
 

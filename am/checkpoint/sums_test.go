@@ -35,7 +35,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		return &proto.CommittedFile{
-			Name: name, Size: i.Size, Crc32C: crc(content), HasCrc32C: true, Inode: i.Inode, ModifiedUnixNs: i.ModTime.UnixNano(),
+			Name: []byte(name), Size: i.Size, Crc32C: crc(content), HasCrc32C: true, Inode: i.Inode, ModifiedUnixNs: i.ModTime.UnixNano(),
 		}
 	}
 	rename := func(t *testing.T, s store.Store, from, to string) *proto.CommittedFile {
@@ -43,7 +43,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 		if err := s.Rename(t.Context(), from, to); err != nil {
 			t.Fatal(err)
 		}
-		return &proto.CommittedFile{Name: to, From: from}
+		return &proto.CommittedFile{Name: []byte(to), From: []byte(from)}
 	}
 	const name = "state-7.npz"
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 		}, young},
 		{"its number is another file's now", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
 			w := write(t, s, dir, name, young)
-			stale := &proto.CommittedFile{Name: name, Size: w.Size, Crc32C: crc(old), HasCrc32C: true, Inode: w.Inode, ModifiedUnixNs: w.ModifiedUnixNs - 1}
+			stale := &proto.CommittedFile{Name: []byte(name), Size: w.Size, Crc32C: crc(old), HasCrc32C: true, Inode: w.Inode, ModifiedUnixNs: w.ModifiedUnixNs - 1}
 			return []*proto.CommittedFile{stale}
 		}, young},
 	} {
@@ -86,7 +86,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			sums := newSums()
+			sums := newSums(time.Time{})
 			for _, f := range c.do(t, s, dir) {
 				sums.add(f, time.Now())
 			}
@@ -111,10 +111,10 @@ func TestSumsAreOfFiles(t *testing.T) {
 
 // TestKnownSumsAreUsed: what agents have summed is not read again.
 func TestKnownSumsAreUsed(t *testing.T) {
-	s := newSums()
-	s.add(&proto.CommittedFile{Name: "a", Size: 3, Crc32C: 17, HasCrc32C: true, Inode: 5}, time.Now())
-	s.add(&proto.CommittedFile{Name: "b", Size: 3, Crc32C: 18, Inode: 6}, time.Now())
-	s.add(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, HasCrc32C: true}, time.Now())
+	s := newSums(time.Time{})
+	s.add(&proto.CommittedFile{Name: []byte("a"), Size: 3, Crc32C: 17, HasCrc32C: true, Inode: 5}, time.Now())
+	s.add(&proto.CommittedFile{Name: []byte("b"), Size: 3, Crc32C: 18, Inode: 6}, time.Now())
+	s.add(&proto.CommittedFile{Name: []byte("c"), Size: 3, Crc32C: 19, HasCrc32C: true}, time.Now())
 	for inode, want := range map[uint64]bool{5: true, 6: false, 0: false} {
 		if _, ok := s.known.Of(format.File{Name: "renamed", Size: 3, Inode: inode}); ok != want {
 			t.Errorf("the checksum of file %d is known: %v", inode, ok)
@@ -131,7 +131,7 @@ func TestKnownSumsAreUsed(t *testing.T) {
 func TestHowLongASaveTook(t *testing.T) {
 	heard := time.Unix(1000, 0)
 	file := func(inode uint64, name string, writing, age int64) *proto.CommittedFile {
-		return &proto.CommittedFile{Name: name, HasCrc32C: true, Inode: inode, WritingMs: writing, AgeMs: age}
+		return &proto.CommittedFile{Name: []byte(name), HasCrc32C: true, Inode: inode, WritingMs: writing, AgeMs: age}
 	}
 	listed := func(names ...string) (c format.Checkpoint) {
 		for i, name := range names {
@@ -150,12 +150,12 @@ func TestHowLongASaveTook(t *testing.T) {
 		"two, of which one is told of late": {[]*proto.CommittedFile{file(1, "d/a", 3000, 200), file(2, "d/b", 500, 100)}, listed("d/a", "d/b"), 3100 * time.Millisecond, true},
 		"a file of another checkpoint":      {[]*proto.CommittedFile{file(1, "d/a", 700, 0), file(9, "e/a", 90000, 0)}, listed("d/a"), 700 * time.Millisecond, true},
 		"its directory is renamed at the end": {[]*proto.CommittedFile{
-			file(1, "tmp/a", 700, 5000), {From: "tmp", Name: "step-7", AgeMs: 1000},
+			file(1, "tmp/a", 700, 5000), {From: []byte("tmp"), Name: []byte("step-7"), AgeMs: 1000},
 		}, listed("step-7/a"), 4700 * time.Millisecond, true},
 		"a file is not known": {[]*proto.CommittedFile{file(1, "d/a", 700, 0)}, listed("d/a", "d/b"), 0, false},
 		"nothing is there":    {nil, listed(), 0, false},
 	} {
-		s := newSums()
+		s := newSums(time.Time{})
 		for _, f := range c.told {
 			s.add(f, heard)
 		}
@@ -163,7 +163,7 @@ func TestHowLongASaveTook(t *testing.T) {
 		if known != c.known || known && took != c.want {
 			t.Errorf("%s: the save took %v (%v), want %v (%v)", name, took, known, c.want, c.known)
 		}
-		s.add(&proto.CommittedFile{From: "d", Name: "former"}, heard.Add(time.Hour))
+		s.add(&proto.CommittedFile{From: []byte("d"), Name: []byte("former")}, heard.Add(time.Hour))
 		if took, known := s.saved(c.listed); known {
 			t.Errorf("%s: renamed an hour later, it was saved again, within %v", name, took)
 		}

@@ -348,3 +348,11 @@ func TestWaitingIsToldOnce(t *testing.T) {
 	p.step(core.Waiting{Why: "no node has 1 GB free now"})
 	p.says("no node has 1 GB free now")
 }
+
+// TestTextsOfTheEventLog: names of files may have any bytes, and messages only UTF-8.
+func TestTextsOfTheEventLog(t *testing.T) {
+	p := play(t, ranks(1), 3)
+	p.step(core.Begin{})
+	p.step(core.Noted{Text: "moved r\xe9sum\xe9 aside"})
+	p.says("moved r\ufffdsum\ufffd aside")
+}

@@ -142,9 +142,13 @@ type NodeDecommissioning struct {
 // NodeRecommissioned reports that such a node is in service again.
 type NodeRecommissioned struct{ Node string }
 
-// CheckpointSealed reports that a newer checkpoint was found complete. FixedWorld: it can
-// be read by as many ranks only as have saved it.
+// CheckpointSealed reports that a newer checkpoint has become complete, so that whoever stops
+// now loses least. FixedWorld: it can be read by as many ranks only as have saved it.
 type CheckpointSealed struct{ FixedWorld bool }
+
+// CheckpointFound reports the newest checkpoint where none has become complete: as it was left
+// when the application master began, or after a newer one was removed.
+type CheckpointFound struct{ FixedWorld bool }
 
 // StorePrepared reports that PrepareStore is done, with a note for each repair and for each
 // directory that could not be prepared.
@@ -241,6 +245,7 @@ func (PreemptionCanceled) event()  {}
 func (NodeDecommissioning) event() {}
 func (NodeRecommissioned) event()  {}
 func (CheckpointSealed) event()    {}
+func (CheckpointFound) event()     {}
 
 // Cause is why a container or an attempt was lost.
 type Cause int

@@ -513,3 +513,26 @@ func TestAGroupDoesNotWaitForWhatTheSchedulerTook(t *testing.T) {
 	p.step(core.ContainerEnded{Container: "c4", Cause: core.CausePreempted})
 	p.members("worker-0", "worker-1", "worker-2")
 }
+
+// TestWhatWasSavedBeforeATakeover: the newest checkpoint, as the next master finds it, is no
+// reason to stop those that work; how many ranks it needs is known.
+func TestWhatWasSavedBeforeATakeover(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	p.preempt("c3", "c4")
+	p.members("worker-0", "worker-1")
+	p.free("worker-3", "w3")
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "w3": "n9"}})
+	for c, pid := range map[string]int{"c1": 200, "c2": 200, "w3": 0} {
+		task := p.named(map[string]string{"c1": "worker-0", "c2": "worker-1", "w3": "worker-3"}[c])
+		p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: task.Name, Port: 20000, PeerPort: task.Port, Attempt: task.Attempt, Generation: 1, TaskPID: pid})
+	}
+	p.step(core.CheckpointFound{FixedWorld: true})
+	p.members("worker-0", "worker-1")
+	if !p.job.Journal().FixedWorld {
+		t.Error("that as many ranks are needed is not known")
+	}
+	p.step(core.CheckpointFound{})
+	p.members("worker-0", "worker-1")
+	p.step(core.CheckpointSealed{})
+	p.members("worker-0", "worker-1", "worker-2", "worker-3")
+}

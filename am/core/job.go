@@ -192,8 +192,11 @@ type Group struct {
 	Formed bool     // it has started as its present generation, and was not stopped since
 }
 
-// Group is the present generation's.
+// Group is the present generation's; the zero value as long as that is not known after a takeover.
 func (j *Job) Group() Group {
+	if j.reconciliation != nil {
+		return Group{}
+	}
 	g := Group{Formed: j.phase == jobRunning}
 	for _, r := range j.roles {
 		if r.Loss == proto.LossRule_LOSS_RULE_ALL {
@@ -275,7 +278,7 @@ func (j *Job) record(t *task, kind, format string, args ...any) {
 	if t != nil {
 		name = t.name
 	}
-	j.emit(Record{Task: name, Kind: kind, Text: fmt.Sprintf(format, args...)})
+	j.emit(Record{Task: name, Kind: kind, Text: proto.Text(fmt.Sprintf(format, args...))}) // names of files may have any bytes
 }
 
 // within counts the times that are not older than the window.
@@ -343,9 +346,11 @@ func (j *Job) handle(e Event) {
 		j.nodeDecommissioning(e)
 	case NodeRecommissioned:
 		j.nodeRecommissioned(e.Node, "")
+	case CheckpointFound:
+		j.newestIs(e.FixedWorld)
 	case CheckpointSealed:
-		j.fixedWorld, j.justSealed = e.FixedWorld, true
-		j.keepSurplus()
+		j.justSealed = true
+		j.newestIs(e.FixedWorld)
 		j.serviceSaved()
 		j.sealed()
 	case Waiting:

@@ -92,6 +92,12 @@ func (j *Job) dismiss(t *task) {
 	j.becomeLeaving(t, o)
 }
 
+// newestIs takes in what the newest checkpoint means for those who go on from it.
+func (j *Job) newestIs(fixedWorld bool) {
+	j.fixedWorld = fixedWorld
+	j.keepSurplus()
+}
+
 // keepSurplus has those go on that were to leave, and without whom the others cannot go on
 // from the newest checkpoint: only as many ranks can read it as have saved it.
 func (j *Job) keepSurplus() {

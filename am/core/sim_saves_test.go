@@ -142,10 +142,21 @@ func (v *simSaves) fixed() bool { return v.s.seed%9 == 0 }
 // tell tells the application master that a checkpoint is complete.
 func (v *simSaves) tell() {
 	if !v.s.down && v.s.finish == nil && v.newest > 0 {
-		v.s.step(core.CheckpointSealed{FixedWorld: v.fixed()})
-		if v.told.IsZero() && !v.s.job.Journal().Partial {
-			v.told = v.s.now
-		}
+		v.report(core.CheckpointSealed{FixedWorld: v.fixed()})
+	}
+}
+
+// found tells an application master that has taken over of the newest checkpoint.
+func (v *simSaves) found() {
+	if !v.s.down && v.s.finish == nil && v.newest > 0 {
+		v.report(core.CheckpointFound{FixedWorld: v.fixed()})
+	}
+}
+
+func (v *simSaves) report(e core.Event) {
+	v.s.step(e)
+	if v.told.IsZero() && !v.s.job.Journal().Partial {
+		v.told = v.s.now
 	}
 }
 
@@ -161,6 +172,6 @@ func (v *simSaves) prepared(a core.PrepareStore) {
 func (v *simSaves) takenOver() {
 	v.told = time.Time{}
 	if v.s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL {
-		v.s.after(time.Duration(v.r.Int64N(int64(2*time.Second))), v.tell)
+		v.s.after(time.Duration(v.r.Int64N(int64(2*time.Second))), v.found)
 	}
 }

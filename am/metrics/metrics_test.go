@@ -44,7 +44,7 @@ func newStore() *status.Store {
 		Generations: []*proto.Generation{{Number: 1, Tasks: 8, Of: 8, EndedUnixMs: 1}, {Number: 2, Tasks: 6, Of: 8}},
 	}, samples.New("", time.Now(), nil), nil, 0)
 	s.Saved(12300 * time.Millisecond)
-	s.Committed([]*proto.CommittedFile{{Name: "a", Size: 1000}, {Name: "b", From: "a", Size: 1000}, {Name: "c", Size: 24}})
+	s.Committed([]*proto.CommittedFile{{Name: []byte("a"), Size: 1000}, {Name: []byte("b"), From: []byte("a"), Size: 1000}, {Name: []byte("c"), Size: 24}})
 	return s
 }
 

@@ -74,6 +74,21 @@ func TestWhenTheNextCheckpointIsExpected(t *testing.T) {
 	})
 }
 
+// TestACheckpointFromBefore: its age is that since it was complete, as the predecessor has seen it
+// or its last file says it, and the next one is expected as the predecessor did.
+func TestACheckpointFromBefore(t *testing.T) {
+	at := time.UnixMilli(5000)
+	s := New(&proto.JobStatus{CompleteStep: 100, CompleteStepAtUnixMs: 4000, NextCheckpointUnixMs: 9000}, nil, nil, 0)
+	s.FoundComplete(100, at)
+	if s.status.CompleteStepAtUnixMs != 4000 || s.status.NextCheckpointUnixMs != 9000 {
+		t.Errorf("found again, it was complete at %d, and the next is expected at %d", s.status.CompleteStepAtUnixMs, s.status.NextCheckpointUnixMs)
+	}
+	s.FoundComplete(200, at)
+	if s.status.CompleteStep != 200 || s.status.CompleteStepAtUnixMs != 5000 || s.status.NextCheckpointUnixMs != 0 {
+		t.Errorf("step %d was complete at %d, and the next is expected at %d", s.status.CompleteStep, s.status.CompleteStepAtUnixMs, s.status.NextCheckpointUnixMs)
+	}
+}
+
 // TestLogsAreNotKeptForEver: of containers that have ended, few are remembered.
 func TestLogsAreNotKeptForEver(t *testing.T) {
 	s := New(&proto.JobStatus{}, samples.New("", time.Now(), nil), nil, 0)

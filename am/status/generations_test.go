@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	pb "google.golang.org/protobuf/proto"
+
 	"holdfast/am/core"
 	"holdfast/proto"
 )
@@ -67,5 +69,27 @@ func TestGenerations(t *testing.T) {
 	}
 	if i := status.Incidents[0]; i.TasksBefore != 2 || i.TasksAfter != 1 {
 		t.Errorf("the loss was that of one of %d, and %d work after it", i.TasksBefore, i.TasksAfter)
+	}
+
+	// The generation goes on under the next master, whether or not that knows it at first.
+	for name, journal := range map[string]core.Journal{"journal": job.Journal(), "none": {Partial: true}} {
+		saved, _ := s.Snapshot()
+		begun := &proto.JobStatus{}
+		TakeOver(begun, saved)
+		next := core.New([]core.Task{{Name: "worker-0", Role: role}, {Name: "worker-1", Role: role, Index: 1}}, 3, 0, core.Limits{})
+		next.Resume(journal)
+		store := New(begun, nil, nil, 0)
+		store.Apply(next, nil, nil)
+		for _, e := range []core.Event{
+			core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n"}},
+			core.AgentConnected{Container: "c1", Host: "h", PID: 1, Task: "worker-0", Port: 20000, PeerPort: 20000, Attempt: 1, Generation: 1, TaskPID: 9},
+		} {
+			next.Step(at, e)
+			store.Apply(next, nil, nil)
+		}
+		status, _ := store.Snapshot()
+		if n := len(status.Generations); n != 2 || !pb.Equal(status.Generations[1], b) {
+			t.Errorf("%s: the generations are %v", name, status.Generations)
+		}
 	}
 }

@@ -36,9 +36,13 @@ const (
 func TakeOver(begun, saved *proto.JobStatus) {
 	begun.StartedUnixMs, begun.Events = saved.StartedUnixMs, saved.Events
 	begun.Incidents, begun.Step, begun.CompleteStep = saved.Incidents, saved.Step, saved.CompleteStep
-	begun.Scalars = saved.Scalars
+	begun.CompleteStepAtUnixMs, begun.NextCheckpointUnixMs, begun.SaveMs = saved.CompleteStepAtUnixMs, saved.NextCheckpointUnixMs, saved.SaveMs
+	begun.Scalars, begun.Generations = saved.Scalars, saved.Generations
 	for _, t := range saved.Tasks {
-		begun.Tasks = append(begun.Tasks, &proto.TaskStatus{Task: t.Task, Attempt: t.Attempt, Step: t.Step, StepAtUnixMs: t.StepAtUnixMs})
+		begun.Tasks = append(begun.Tasks, &proto.TaskStatus{
+			Task: t.Task, Attempt: t.Attempt, Step: t.Step, StepAtUnixMs: t.StepAtUnixMs,
+			MemoryPeakBytes: t.MemoryPeakBytes, Line: t.Line, LineAtUnixMs: t.LineAtUnixMs, RestoreMs: t.RestoreMs,
+		})
 	}
 }
 

@@ -86,7 +86,7 @@ func (s *Store) PassStage(name string) {
 func (s *Store) Note(text string) {
 	at := time.Now().UnixMilli()
 	s.Update(func(status *proto.JobStatus) {
-		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: at, Kind: core.KindNote, Text: text})
+		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: at, Kind: core.KindNote, Text: proto.Text(text)})
 	})
 }
 
@@ -290,7 +290,7 @@ func (s *Store) Committed(files []*proto.CommittedFile) {
 	defer s.mu.Unlock()
 	s.progress.saving = true
 	for _, f := range files {
-		if f.From == "" { // else it was renamed, and counted under its previous name
+		if len(f.From) == 0 { // else it was renamed, and counted under its previous name
 			s.totals.StoredBytes += uint64(max(0, f.Size))
 		}
 	}
@@ -328,10 +328,16 @@ func (s *Store) SetCompleteStep(step int64) {
 	})
 }
 
-// SetFirstStep sets the step of the newest complete checkpoint to that of one from before the job,
-// unless a newer one is known. When that was completed is not known.
-func (s *Store) SetFirstStep(step int64) {
-	s.Update(func(status *proto.JobStatus) { status.CompleteStep = max(status.CompleteStep, step) })
+// FoundComplete sets the step of the newest complete checkpoint, which was complete when this
+// master began. When that was, its predecessor may have known; otherwise it is at.
+func (s *Store) FoundComplete(step int64, at time.Time) {
+	s.Update(func(status *proto.JobStatus) {
+		if status.CompleteStep != step || status.CompleteStepAtUnixMs == 0 {
+			status.CompleteStep, status.CompleteStepAtUnixMs = step, at.UnixMilli()
+			status.NextCheckpointUnixMs, status.SaveMs = 0, nil
+		}
+		s.cadence.complete(step, time.UnixMilli(status.CompleteStepAtUnixMs))
+	})
 }
 
 // SetLogs sets the URL of the NodeManager's page with the logs of a container.

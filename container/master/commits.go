@@ -48,7 +48,7 @@ func (c *Commits) Add(path string, m mount.Commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = append(c.pending, commit{path: path, at: sinceBoot(), file: &proto.CommittedFile{
-		Name: m.Name, From: m.From, Size: m.Size, Crc32C: m.CRC32C, HasCrc32C: m.Summed,
+		Name: []byte(m.Name), From: []byte(m.From), Size: m.Size, Crc32C: m.CRC32C, HasCrc32C: m.Summed,
 		Inode: m.ID.Inode, ModifiedUnixNs: m.ID.Modified, WritingMs: m.Writing.Milliseconds(),
 	}})
 	if n := len(c.pending) - commitsLimit; n > 0 {

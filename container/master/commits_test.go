@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"holdfast/hdfsckpt/mount"
+	pb "holdfast/proto"
 )
 
 // TestCommitsFitIntoMessages: however much was committed, and however long its
@@ -47,5 +48,25 @@ func TestCommitsFitIntoMessages(t *testing.T) {
 	c.Requeue()
 	if again := c.Take(); len(again) != len(messages) {
 		t.Errorf("said again, it is %d messages, and was %d", len(again), len(messages))
+	}
+}
+
+// TestWhatIsSentCanBeEncoded: a message that cannot ends the stream, and commits are sent
+// again on the next one. Names of files keep all bytes.
+func TestWhatIsSentCanBeEncoded(t *testing.T) {
+	const name = "r\xe9sum\xe9.txt"
+	commits := NewCommits()
+	commits.Add("./out", mount.Commit{Name: name, From: name})
+	c := &Conn{out: make(chan *pb.FromAgent, 2)}
+	c.Send(&pb.FromAgent{Message: &pb.FromAgent_Committed{Committed: commits.Take()[0]}})
+	c.Send(&pb.FromAgent{Message: &pb.FromAgent_AgentFailure{AgentFailure: &pb.AgentFailure{Detail: "reading " + name}}})
+	for range 2 {
+		m := <-c.out
+		if _, err := proto.Marshal(m); err != nil {
+			t.Errorf("%T: %v", m.Message, err)
+		}
+		if c := m.GetCommitted(); c != nil && (string(c.Files[0].Name) != name || string(c.Files[0].From) != name) {
+			t.Errorf("reported is %v", c)
+		}
 	}
 }

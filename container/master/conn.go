@@ -134,9 +134,11 @@ func (c *Conn) Err() error { return c.err }
 // Break ends the stream; Receive is closed soon.
 func (c *Conn) Break() { c.cancel() }
 
-// Send queues a message. Where the AM does not keep up, a heartbeat is dropped, and
-// for anything else the stream is closed: what it missed is sent on the next one.
+// Send queues a message, whose strings may come from programs: what is not UTF-8 in them is
+// replaced in m. Where the AM does not keep up, a heartbeat is dropped, and for anything else
+// the stream is closed: what it missed is sent on the next one.
 func (c *Conn) Send(m *proto.FromAgent) {
+	proto.MakeText(m) // else it could not be encoded, and the stream would end
 	select {
 	case c.out <- m:
 	default:

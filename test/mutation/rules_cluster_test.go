@@ -113,7 +113,7 @@ var clusterRules = []rule{
 	{
 		promise: "the age of the newest checkpoint is that since it was complete",
 		file:    "am/checkpoint/sealer.go",
-		old:     `if told, known := s.told[uri]; !known || told != newest.Step {`,
+		old:     `if told, before := s.told[uri]; !before || told != newest.Step {`,
 		new:     `{`,
 		pkg:     "am/checkpoint", test: "TestACompleteCheckpointIsToldOnce",
 	},
@@ -460,8 +460,8 @@ var clusterRules = []rule{
 	{
 		promise: "an application master that takes over knows which steps tasks have made",
 		file:    "am/status/save.go",
-		old:     `Step: t.Step, StepAtUnixMs: t.StepAtUnixMs})`,
-		new:     `})`,
+		old:     `Step: t.Step, StepAtUnixMs: t.StepAtUnixMs,`,
+		new:     ``,
 		pkg:     "am/status", test: "TestWhatALossCosts",
 	},
 	{

@@ -146,10 +146,12 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "who a checkpoint needs does not leave, though fewer are wanted",
-		file:    "am/core/job.go",
-		old: `		j.keepSurplus()
+		file:    "am/core/scale.go",
+		old: `	j.fixedWorld = fixedWorld
+	j.keepSurplus()
 `,
-		new: ``,
+		new: `	j.fixedWorld = fixedWorld
+`,
 		pkg: "am/core", test: "TestWhoACheckpointNeedsStays",
 	},
 	{
@@ -1070,5 +1072,69 @@ var recoveryRules = []rule{
 `,
 		new: ``,
 		pkg: "am", test: "TestNothingWaitsForCheckpointsThatCannotCome",
+	}, {
+		promise: "a text of a program that is not UTF-8 does not cost a task its agent",
+		file:    "container/master/conn.go",
+		old:     `	proto.MakeText(m) // else it could not be encoded, and the stream would end`,
+		new:     ``,
+		pkg:     "container/master", test: "TestWhatIsSentCanBeEncoded",
+	},
+	{
+		promise: "a command in a container is read no faster than its client takes what it prints",
+		file:    "container/exec.go",
+		old:     `	case e.window <- struct{}{}:`,
+		new:     `	default:`,
+		pkg:     "container", test: "TestACommandThatPrintsMuch", limit: 4 * time.Minute,
+	},
+	{
+		promise: "a command in a container ends with the stream on which its output goes",
+		file:    "container/connection.go",
+		old: `		a.execs.endAll()
+`,
+		new: ``,
+		pkg: "container", test: "TestACommandEndsWithItsStream", limit: 4 * time.Minute,
+	},
+	{
+		promise: "output that a client does not take does not fill the application master's memory",
+		file:    "am/agents/exec.go",
+		old:     `e.waiting > proto.ExecWindow`,
+		new:     `e.waiting < 0`,
+		pkg:     "am/agents", test: "TestAnAgentThatDoesNotWaitForTheClient",
+	},
+	{
+		promise: "a master that takes over does not take the checkpoint that it finds for one that is saved now",
+		file:    "am/checkpoint/sealer.go",
+		old:     `Saved: sums.isFresh(c)}`,
+		new:     `Saved: true}`,
+		pkg:     "am/checkpoint", test: "TestWhatWasCompleteBeforeIsNoNews/a_takeover",
+	},
+	{
+		promise: "a checkpoint that is the newest since a newer one was removed is not taken for one that is saved now",
+		file:    "am/checkpoint/sums.go",
+		old: `				delete(s.fresh, name)
+`,
+		new: `				_ = name
+`,
+		pkg: "am/checkpoint", test: "TestWhatWasCompleteBeforeIsNoNews/a_takeover",
+	},
+	{
+		promise: "a group is not stopped for a checkpoint that was complete when the master took over",
+		file:    "am/core/job.go",
+		old: `	case CheckpointFound:
+`,
+		new: `	case CheckpointFound:
+		j.justSealed = true
+`,
+		pkg: "am/core", test: "TestWhatWasSavedBeforeATakeover",
+	},
+	{
+		promise: "the record of generations goes on under another master, also where that has no journal",
+		file:    "am/core/job.go",
+		old: `	if j.reconciliation != nil {
+		return Group{}
+	}
+`,
+		new: ``,
+		pkg: "am/status", test: "TestGenerations",
 	},
 }
