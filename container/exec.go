@@ -99,7 +99,7 @@ func (x *execs) taken(id int64) {
 	if e := x.running[id]; e != nil {
 		select {
 		case <-e.window:
-		case e.window <- struct{}{}: // more than were sent
+		default: // more than were sent
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (x *execs) answer(e *execution, o *proto.ExecOutput) bool {
 // reports whether it could.
 func (x *execs) print(e *execution, output []byte) bool {
 	select {
-	default:
+	case e.window <- struct{}{}:
 		return x.answer(e, &proto.ExecOutput{Output: output})
 	case <-e.ctx.Done():
 		return false

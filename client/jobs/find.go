@@ -37,7 +37,7 @@ func find(ctx context.Context, ref string, among func(string, []*proto.JobSummar
 	}
 	list, _, err := List(ctx, ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("%w; name a job of this machine by its full id, %s...", err, LocalPrefix)
+		return nil, fmt.Errorf("%w; name a job of this machine by its full id, which begins with %s", err, LocalPrefix)
 	}
 	e, err := among(ref, list)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestOnlyTheNamedJobIsChanged(t *testing.T) {
 	away := "HADOOP_CONF_DIR=" + noCluster(t)
 	for want, args := range map[string][]string{
 		id:                    {"list"},
-		"by its full id, loc": {"status", "mnist-10"},
+		"by its full id, which begins with loc": {"status", "mnist-10"},
 	} {
 		cmd := p.command(args...)
 		cmd.Env = append(cmd.Env, away)
