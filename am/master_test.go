@@ -172,3 +172,27 @@ func TestKillAndWatch(t *testing.T) {
 		t.Errorf("withdrew %v", j.withdrew)
 	}
 }
+
+// TestWhereATaskHasRun: that is known of a task that has ended, though its container is gone, as
+// its agent's log is found by that.
+func TestWhereATaskHasRun(t *testing.T) {
+	j := start(t, nil)
+	w0, _ := j.started("worker-0")
+	w1, _ := j.started("worker-1")
+	w0.exit(0)
+	state := func(ok func(*proto.TaskStatus) bool) func() bool {
+		return func() bool {
+			s, err := j.client.Status(context.Background(), &proto.StatusRequest{})
+			return err == nil && slices.ContainsFunc(s.Tasks, func(t *proto.TaskStatus) bool { return t.Task == "worker-0" && ok(t) })
+		}
+	}
+	j.eventually("worker-0 to have succeeded", state(func(t *proto.TaskStatus) bool { return t.State == proto.TaskState_TASK_STATE_SUCCEEDED }))
+	j.lose("worker-0")
+	j.eventually("its agent's end", state(func(t *proto.TaskStatus) bool { return t.AgentPid == 0 }))
+	w1.exit(0)
+	for _, task := range j.end(proto.JobState_JOB_STATE_SUCCEEDED).Tasks {
+		if task.Task == "worker-0" && (task.Container != w0.container || task.Node == "") {
+			t.Errorf("worker-0 has run in the container %q on %q", task.Container, task.Node)
+		}
+	}
+}
