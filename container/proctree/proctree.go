@@ -55,23 +55,39 @@ func Parent(pid int) (parent int, ok bool) {
 	return s.Parent, err == nil
 }
 
+// Spare returns the processes that are not killed in a round of KillDescendants, which calls
+// release when the round is over.
+type Spare func() (spared []int, release func())
+
 // KillDescendants sends SIGKILL to all below root until none is left or ctx
 // ends. It finds those that were forked meanwhile in the next round. root must be a
-// subreaper: otherwise orphans are not found. spared processes and all below them are not
-// killed.
-func KillDescendants(ctx context.Context, root int, spared ...int) error {
+// subreaper: otherwise orphans are not found. Processes that spare returns, which may be nil,
+// and all below them are not killed.
+func KillDescendants(ctx context.Context, root int, spare Spare) error {
 	for wait := backoff.New(time.Millisecond, 50*time.Millisecond); ; {
-		left := Descendants(root, spared...)
+		left := killRound(root, spare)
 		if len(left) == 0 {
 			return nil
-		}
-		for _, p := range left {
-			_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended just now
 		}
 		if !wait.Wait(ctx) {
 			return fmt.Errorf("ending the processes below %d: %d are left, %d first: %w", root, len(left), left[0], ctx.Err())
 		}
 	}
+}
+
+// killRound sends SIGKILL to all below root that are not spared, and returns them.
+func killRound(root int, spare Spare) []int {
+	var spared []int
+	if spare != nil {
+		list, release := spare()
+		defer release()
+		spared = list
+	}
+	left := Descendants(root, spared...)
+	for _, p := range left {
+		_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended just now
+	}
+	return left
 }
 
 // SigkillDescendants sends SIGKILL to all processes below root and returns their number. It

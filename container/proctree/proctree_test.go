@@ -60,7 +60,7 @@ func TestKillDescendantsFindsOrphans(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
-	if err := proctree.KillDescendants(ctx, os.Getpid()); err != nil {
+	if err := proctree.KillDescendants(ctx, os.Getpid(), nil); err != nil {
 		t.Fatal(err)
 	}
 	<-waited

@@ -36,6 +36,10 @@ type Box struct {
 	err     error         // why, once done
 	closing atomic.Bool   // Close was called
 
+	// sparing is held while a standing process is started, until it is known to be one, and
+	// while a round of KillAttempt looks for what it kills.
+	sparing sync.Mutex
+
 	mu        sync.Mutex
 	processes map[int]*Process
 	standing  map[int]bool               // of them, those that no attempt is

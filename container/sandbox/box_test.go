@@ -103,3 +103,58 @@ func TestManyShortProcesses(t *testing.T) {
 		}
 	}
 }
+
+// TestAStandingProcessOutlivesAnAttempt: also one that is started while the attempt's processes
+// are ended.
+func TestAStandingProcessOutlivesAnAttempt(t *testing.T) {
+	ctx := limited(t)
+	b, err := sandbox.Start(ctx, sandbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	defer b.Listener().Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	sleep := sandbox.Command{Argv: []string{"/bin/sleep", "1000"}, Dir: "/", Output: null}
+	ending, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		for ending.Err() == nil {
+			if err := b.KillAttempt(ctx); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	var standing []*sandbox.Process
+	for range 100 {
+		sleep.Standing = true
+		p, err := b.Exec(sleep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		standing = append(standing, p)
+	}
+	sleep.Standing = false
+	p, err := b.Exec(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Status() // it is ended with the attempt
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for i, p := range standing {
+		select {
+		case <-p.Done():
+			t.Errorf("standing process %d has ended with the attempt", i)
+		default:
+		}
+	}
+}

@@ -132,7 +132,7 @@ func keep(private, steered bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return proctree.KillDescendants(ctx, os.Getpid())
+	return proctree.KillDescendants(ctx, os.Getpid(), nil)
 }
 
 // listen receives requests until the agent has ended. The goroutine that serves them may be

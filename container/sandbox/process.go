@@ -51,6 +51,10 @@ func (b *Box) Exec(c Command) (*Process, error) {
 	if c.Socket != nil {
 		fds = append(fds, int(c.Socket.Fd()))
 	}
+	if c.Standing {
+		b.sparing.Lock()
+		defer b.sparing.Unlock()
+	}
 	r, err := b.ask(message{Op: opExec, Argv: c.Argv, Env: c.Env, Dir: c.Dir}, fds...)
 	if err != nil {
 		return nil, err
@@ -115,13 +119,19 @@ func (b *Box) enter(pid int, standing bool) *Process {
 	return p
 }
 
-// KillAttempt ends every process in the box but the init process and standing ones.
-func (b *Box) KillAttempt(ctx context.Context) error { return b.kill(ctx, b.spared()...) }
+// KillAttempt ends every process in the box but the init process and standing ones, also those
+// that are started meanwhile.
+func (b *Box) KillAttempt(ctx context.Context) error {
+	return b.kill(ctx, func() ([]int, func()) {
+		b.sparing.Lock()
+		return b.spared(), b.sparing.Unlock
+	})
+}
 
 // KillAll ends every process in the box but the init process.
-func (b *Box) KillAll(ctx context.Context) error { return b.kill(ctx) }
+func (b *Box) KillAll(ctx context.Context) error { return b.kill(ctx, nil) }
 
-func (b *Box) kill(ctx context.Context, spared ...int) error {
+func (b *Box) kill(ctx context.Context, spare proctree.Spare) error {
 	select {
 	case <-b.done:
 		if b.closing.Load() {
@@ -129,9 +139,9 @@ func (b *Box) kill(ctx context.Context, spared ...int) error {
 		}
 		// The init process was killed, and this process has inherited what was below
 		// it. A process that has a box has no other children of its own.
-		return proctree.KillDescendants(ctx, os.Getpid())
+		return proctree.KillDescendants(ctx, os.Getpid(), nil)
 	default:
-		return proctree.KillDescendants(ctx, b.Pid(), spared...)
+		return proctree.KillDescendants(ctx, b.Pid(), spare)
 	}
 }
 

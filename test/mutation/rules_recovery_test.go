@@ -114,6 +114,13 @@ var recoveryRules = []rule{
 		pkg:     "container", test: "TestWhatIsLeftBehindMeetsNobody",
 	},
 	{
+		promise: "a warm interpreter that starts while an attempt ends is not ended with it",
+		file:    "container/sandbox/process.go",
+		old:     `if c.Standing {`,
+		new:     `if false {`,
+		pkg:     "container/sandbox", test: "TestAStandingProcessOutlivesAnAttempt",
+	},
+	{
 		promise: "an agent's log is copied to its end before the job can end",
 		file:    "container/agent.go",
 		old: `		a.ownLog.Stop("") // once all agents have left, the job ends, and so does this container
