@@ -53,7 +53,7 @@ func TestOnlyTheNamedJobIsChanged(t *testing.T) {
 	// Where the cluster does not answer, what is known here is shown all the same.
 	away := "HADOOP_CONF_DIR=" + noCluster(t)
 	for want, args := range map[string][]string{
-		id:                    {"list"},
+		id:                                      {"list"},
 		"by its full id, which begins with loc": {"status", "mnist-10"},
 	} {
 		cmd := p.command(args...)
