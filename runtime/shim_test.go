@@ -495,8 +495,27 @@ for how in "monitored", "supervised":
                 print(how, int(s.run(more)))
 `
 
+// TestAWorkersSessionSeesWhatItNeeds: a worker that comes back does not wait for those that have
+// ended.
 func TestAWorkersSessionSeesWhatItNeeds(t *testing.T) {
-	python := tensorflow(t)
+	seesWhatItNeeds(t, tensorflow(t))
+}
+
+// TestLongAWorkersSessionOfOlderTensorFlows: whose sessions and servers are made in other ways.
+func TestLongAWorkersSessionOfOlderTensorFlows(t *testing.T) {
+	for name, e := range map[string]pyenv.Environment{"1.15": pyenv.TensorFlow115, "2.3": pyenv.TensorFlow23} {
+		t.Run(name, func(t *testing.T) {
+			python, err := e.Make(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			seesWhatItNeeds(t, python)
+		})
+	}
+}
+
+func seesWhatItNeeds(t *testing.T, python string) {
+	t.Helper()
 	out, errs := runPython(t, python, shimDir(t), sessions, "HOLDFAST_TF1=1", "HOLDFAST_DEVICE_FILTERS=1")
 	want := `usual: /job:ps /job:worker/task:0
 with a config: /job:ps /job:worker/task:0

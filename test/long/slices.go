@@ -23,6 +23,7 @@ var allSlices = []slice{
 	}},
 	{name: "programs-versions", families: []string{"tensorflow-versions", "ray", "torchft"}, tests: []tests{
 		{"test/programs", []string{"TestLongTensorFlowVersions", "TestLongRayPrograms", "TestLongTorchFTPrograms"}},
+		{"runtime", []string{"TestLongAWorkersSessionOfOlderTensorFlows"}},
 	}},
 	{name: "programs-horovod", families: []string{"horovod", "mxnet"}, tests: []tests{
 		{"test/programs", []string{"TestLongHorovodPrograms", "TestLongMXNetPrograms"}},

@@ -13,8 +13,6 @@ var (
 	tfKeras = pyenv.Environment{Requirements: []string{"tensorflow-cpu==2.21.0", "tf-keras==2.21.0", "numpy==2.4.6"}}
 	tf215   = pyenv.Environment{Python: "3.11", Requirements: []string{"tensorflow-cpu==2.15.1"}}
 	tf211   = pyenv.Environment{Python: "3.10", Requirements: []string{"tensorflow-cpu==2.11.1", "numpy==1.24.4"}}
-	tf23    = pyenv.Environment{Python: "3.8", Requirements: []string{"tensorflow-cpu==2.3.4", "protobuf==3.20.3"}}
-	tf115   = pyenv.Environment{Python: "3.7", Requirements: []string{"tensorflow-cpu==1.15.0", "protobuf==3.20.3"}}
 )
 
 // MakeEnvironments makes the Python environments that the programs of some families or names

@@ -32,8 +32,8 @@ var tensorflowPrograms = []Program{
 var tensorflowVersions = []Program{
 	servers("monitored-session-2.15", "monitored-session/monitored_session.py", tf215.Make, "--tf1"),
 	servers("monitored-session-2.11", "monitored-session/monitored_session.py", tf211.Make, "--tf1"),
-	servers("monitored-session-2.3", "monitored-session/monitored_session.py", tf23.Make, "--tf1"),
-	servers("monitored-session-1.15", "monitored-session/monitored_session.py", tf115.Make),
+	servers("monitored-session-2.3", "monitored-session/monitored_session.py", pyenv.TensorFlow23.Make, "--tf1"),
+	servers("monitored-session-1.15", "monitored-session/monitored_session.py", pyenv.TensorFlow115.Make),
 }
 
 // serving are two parameter servers and two workers.

@@ -23,6 +23,12 @@ var tensorflow = Environment{Requirements: []string{"tensorflow-cpu==2.21.0", "n
 // TensorFlow returns a Python interpreter that has TensorFlow.
 func TensorFlow(ctx context.Context) (python string, err error) { return tensorflow.Make(ctx) }
 
+// Older TensorFlows, the second of which is TensorFlow 1.
+var (
+	TensorFlow23  = Environment{Python: "3.8", Requirements: []string{"tensorflow-cpu==2.3.4", "protobuf==3.20.3"}}
+	TensorFlow115 = Environment{Python: "3.7", Requirements: []string{"tensorflow-cpu==1.15.0", "protobuf==3.20.3"}}
+)
+
 // Torch returns a Python interpreter that has PyTorch: the one that TORCH_PYTHON
 // names, or the system's.
 func Torch(ctx context.Context) (python string, err error) {
