@@ -80,7 +80,7 @@ test-short: ## the packages whose tests need no Hadoop, no TensorFlow and no bro
 .PHONY: race
 race: ## test-short, and a job that loses a parameter server, under the race detector
 	@.ci/need go gcc
-	$(GO) test -race -timeout 20m $(NOT_LONG) $(UNIT_PACKAGES)
+	$(GO) test -race -timeout 30m $(NOT_LONG) $(UNIT_PACKAGES)
 	$(GO) test -race -count 1 -timeout 10m -run '^TestTrainerLosesAParameterServer$$/^local$$' ./test/e2e
 
 .PHONY: fuzz
