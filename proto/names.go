@@ -110,6 +110,11 @@ func (s JobState) Done() bool {
 	return s == JobState_JOB_STATE_SUCCEEDED || s == JobState_JOB_STATE_FAILED || s == JobState_JOB_STATE_KILLED
 }
 
+// Done reports whether a task in the state runs no more.
+func (s TaskState) Done() bool {
+	return s == TaskState_TASK_STATE_SUCCEEDED || s == TaskState_TASK_STATE_FAILED || s == TaskState_TASK_STATE_STOPPED
+}
+
 // WriterName is what a container's mounts are called in a checkpoint store, so
 // that they can be fenced off from it.
 func WriterName(job, container string) string { return job + "." + container }

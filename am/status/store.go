@@ -378,15 +378,6 @@ func (s *Store) LastRecovery() string {
 	return ""
 }
 
-// hasEnded reports whether a task runs no more.
-func hasEnded(s proto.TaskState) bool {
-	switch s {
-	case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED, proto.TaskState_TASK_STATE_STOPPED:
-		return true
-	}
-	return false
-}
-
 // updateTask copies what core knows about a task; what its agent reports stays.
 func updateTask(s *proto.TaskStatus, t core.Task) {
 	if s.Attempt != int32(t.Attempt) {
@@ -398,7 +389,7 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 		s.Resources = t.Role.Others()
 	}
 	s.Attempt, s.Failures = int32(t.Attempt), int32(t.Failures())
-	if t.Container != "" || !hasEnded(t.State) { // else it says where the task has run
+	if t.Container != "" || !t.State.Done() { // else it says where the task has run
 		s.Container, s.Node = t.Container, t.Node
 	}
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)

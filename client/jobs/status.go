@@ -174,9 +174,7 @@ func reconcileYARN(s *proto.JobStatus, r *yarn.Report, id string, age time.Durat
 func finalize(s *proto.JobStatus, state proto.JobState, why string) {
 	s.State, s.Why = state, why
 	for _, t := range s.Tasks {
-		switch t.State {
-		case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED, proto.TaskState_TASK_STATE_STOPPED:
-		default:
+		if !t.State.Done() {
 			t.State, t.Pid = proto.TaskState_TASK_STATE_STOPPED, 0
 		}
 	}

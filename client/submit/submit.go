@@ -164,10 +164,10 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	application.Agents = append([]yarn.LocalResource{binary}, archives...)
 	// As late as can be: others take a job that YARN does not know yet for one that was lost.
 	claimed, err := claimAll(submitting, spec, job.ID, onHDFS, c.Open)
-	if err == nil {
-		err = Application(submitting, c, application)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
+	if err = Application(submitting, c, application); err == nil {
 		if err = checkPlaced(submitting, c, spec, id, notify); err != nil {
 			Abandon(ctx, c, id)
 		}

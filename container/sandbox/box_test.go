@@ -81,18 +81,27 @@ func TestBindsAreSeenOnlyInTheBox(t *testing.T) {
 	}
 }
 
-func TestManyShortProcesses(t *testing.T) {
+// boxWithoutOutput starts a box, and opens what takes its processes' output.
+func boxWithoutOutput(t *testing.T) (*sandbox.Box, *os.File) {
+	t.Helper()
 	b, err := sandbox.Start(limited(t), sandbox.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
-	defer b.Listener().Close()
+	t.Cleanup(func() {
+		b.Listener().Close()
+		b.Close()
+	})
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer null.Close()
+	t.Cleanup(func() { null.Close() })
+	return b, null
+}
+
+func TestManyShortProcesses(t *testing.T) {
+	b, null := boxWithoutOutput(t)
 	for i := range 200 {
 		p, err := b.Exec(sandbox.Command{Argv: []string{"/bin/sh", "-c", "exit $0", string(rune('0' + i%10))}, Dir: "/", Output: null})
 		if err != nil {
@@ -108,17 +117,7 @@ func TestManyShortProcesses(t *testing.T) {
 // are ended.
 func TestAStandingProcessOutlivesAnAttempt(t *testing.T) {
 	ctx := limited(t)
-	b, err := sandbox.Start(ctx, sandbox.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	defer b.Listener().Close()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
+	b, null := boxWithoutOutput(t)
 	sleep := sandbox.Command{Argv: []string{"/bin/sleep", "1000"}, Dir: "/", Output: null}
 	ending, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)

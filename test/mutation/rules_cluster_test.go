@@ -822,7 +822,7 @@ var clusterRules = []rule{
 	{
 		promise: "where a task has run is known after its end",
 		file:    "am/status/store.go",
-		old:     `if t.Container != "" || !hasEnded(t.State) { //`,
+		old:     `if t.Container != "" || !t.State.Done() { //`,
 		new:     `if true { //`,
 		pkg:     "am", test: "TestWhereATaskHasRun",
 	},
