@@ -302,7 +302,7 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 		return again, err
 	}
 	for _, c := range list {
-		if c.State != format.Complete || unknownBytes(c, known.known) > maxUnknown || !s.helps(uri, &c) {
+		if c.State != format.Complete || unknownBytes(c, known.known) > maxUnknown || !s.worthSealing(uri, &c) {
 			continue
 		}
 		if _, err := hdfsckpt.Seal(ctx, store, c, manifest.Meta{Job: s.cfg.Job, Generation: int64(generation), After: s.status.LastRecovery()}, known.known); err != nil {
@@ -316,9 +316,9 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 	return again, nil
 }
 
-// helps reports whether a complete checkpoint is to be sealed. One whose manifest was not read is
+// worthSealing reports whether a complete checkpoint is to be sealed. One whose manifest was not read is
 // sealed anew once, which helps if the manifest is not what it was written as.
-func (s *Sealer) helps(uri string, c *format.Checkpoint) bool {
+func (s *Sealer) worthSealing(uri string, c *format.Checkpoint) bool {
 	if c.Why == "" {
 		return true
 	}

@@ -231,7 +231,7 @@ func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSp
 				err = CheckWritable(ctx, s)
 			}
 			if err == nil {
-				return checkExclusive(ctx, s, cp, c.OpenExisting, fatesByYARN(c), notify)
+				return checkExclusive(ctx, s, cp, c.OpenExisting, livenessByYARN(c), notify)
 			}
 			if errors.Is(err, fs.ErrPermission) && !zone.IsNoKey(err) {
 				return fmt.Errorf("the checkpoint directory %s is not writable for %s: %w; have its owner or permissions changed (hdfs dfs -chown, -chmod), or name another with --checkpoint", cp.Uri, c.User, err)

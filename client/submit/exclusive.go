@@ -26,17 +26,17 @@ import (
 // a newline. It may be called concurrently.
 type Notify func(note string)
 
-// fate is what is known of a job.
-type fate int
+// liveness is whether a job is known to be alive.
+type liveness int
 
 const (
-	unknown fate = iota
-	alive        // it runs, or is going to
-	over
+	unknown liveness = iota
+	alive            // it runs, or is going to
+	ended
 )
 
-// fates returns what is known of a job.
-type fates func(ctx context.Context, job string) fate
+// livenessFunc returns the liveness of a job.
+type livenessFunc func(ctx context.Context, job string) liveness
 
 // opener opens a store that exists.
 type opener func(ctx context.Context, uri string) (store.Store, error)
@@ -50,8 +50,8 @@ const remedy = "wait for its end, name another directory, or have both write the
 // take the other's unfinished saves for torn checkpoints. Jobs that are known to have ended,
 // and those of which nothing is known and that send no heartbeat for writers.LostAfter, are
 // fenced off; before it waits for heartbeats, it says so through notify.
-func checkExclusive(ctx context.Context, s store.Store, c *proto.CheckpointSpec, open opener, fateOf fates, notify Notify) error {
-	living, err := liveWriters(ctx, s, fateOf, notify)
+func checkExclusive(ctx context.Context, s store.Store, c *proto.CheckpointSpec, open opener, livenessOf livenessFunc, notify Notify) error {
+	living, err := liveWriters(ctx, s, livenessOf, notify)
 	if err != nil {
 		return fmt.Errorf("cannot tell who writes to the checkpoint directory %s: %w", c.Uri, err)
 	}
@@ -66,7 +66,7 @@ func checkExclusive(ctx context.Context, s store.Store, c *proto.CheckpointSpec,
 		return fmt.Errorf("cannot tell who writes below the checkpoint directory %s: %w", c.Uri, err)
 	}
 	for _, uri := range near {
-		living, err := liveAt(ctx, uri, open, fateOf, notify)
+		living, err := liveAt(ctx, uri, open, livenessOf, notify)
 		if err != nil {
 			return fmt.Errorf("cannot tell who writes to %s, which overlaps the checkpoint directory %s: %w", uri, c.Uri, err)
 		}
@@ -101,12 +101,12 @@ func overlapping(ctx context.Context, s store.Store, uri string) ([]string, erro
 }
 
 // liveAt is liveWriters for the store at a URI; none where this user may not see them.
-func liveAt(ctx context.Context, uri string, open opener, fateOf fates, notify Notify) ([]string, error) {
+func liveAt(ctx context.Context, uri string, open opener, livenessOf livenessFunc, notify Notify) ([]string, error) {
 	s, err := open(ctx, uri)
 	if err == nil {
 		defer s.Close()
 		var living []string
-		if living, err = liveWriters(ctx, s, fateOf, notify); err == nil || len(living) > 0 {
+		if living, err = liveWriters(ctx, s, livenessOf, notify); err == nil || len(living) > 0 {
 			return living, nil
 		}
 	}
@@ -118,20 +118,20 @@ func liveAt(ctx context.Context, uri string, open opener, fateOf fates, notify N
 
 // liveWriters returns the live jobs that write to a store, after it has fenced off the
 // others.
-func liveWriters(ctx context.Context, s store.Store, fateOf fates, notify Notify) ([]string, error) {
+func liveWriters(ctx context.Context, s store.Store, livenessOf livenessFunc, notify Notify) ([]string, error) {
 	all, err := writers.List(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	by := map[fate][]string{}
+	by := map[liveness][]string{}
 	for _, w := range all {
 		job := proto.WritersJob(w)
-		if !slices.ContainsFunc([]fate{unknown, alive, over}, func(f fate) bool { return slices.Contains(by[f], job) }) {
-			f := fateOf(ctx, job)
+		if !slices.ContainsFunc([]liveness{unknown, alive, ended}, func(f liveness) bool { return slices.Contains(by[f], job) }) {
+			f := livenessOf(ctx, job)
 			by[f] = append(by[f], job)
 		}
 	}
-	if err := writers.FenceJobs(ctx, s, by[over], proto.WritersJob); err != nil {
+	if err := writers.FenceJobs(ctx, s, by[ended], proto.WritersJob); err != nil {
 		return nil, err
 	}
 	if len(by[alive]) > 0 {
@@ -146,7 +146,7 @@ func liveWriters(ctx context.Context, s store.Store, fateOf fates, notify Notify
 		return nil, err
 	}
 	for _, job := range lost { // one may have been submitted meanwhile
-		if fateOf(ctx, job) == alive {
+		if livenessOf(ctx, job) == alive {
 			living = append(living, job)
 		}
 	}
@@ -154,9 +154,9 @@ func liveWriters(ctx context.Context, s store.Store, fateOf fates, notify Notify
 	return living, writers.FenceJobs(ctx, s, lost, proto.WritersJob)
 }
 
-// fatesByYARN returns what YARN knows of jobs.
-func fatesByYARN(c *cluster.Cluster) fates {
-	return func(ctx context.Context, job string) fate {
+// livenessByYARN returns what YARN knows of jobs.
+func livenessByYARN(c *cluster.Cluster) livenessFunc {
+	return func(ctx context.Context, job string) liveness {
 		id, err := yarn.ParseApplicationID(job)
 		if err != nil {
 			return unknown
@@ -166,17 +166,17 @@ func fatesByYARN(c *cluster.Cluster) fates {
 		case err != nil:
 			return unknown
 		case r.State.Done():
-			return over
+			return ended
 		}
 		return alive
 	}
 }
 
-// fatesOnThisMachine returns what is known of local jobs. One that has not ended may have been
+// livenessOnThisMachine returns what is known of local jobs. One that has not ended may have been
 // lost with its machine: its heartbeat tells.
-func fatesOnThisMachine(ctx context.Context, job string) fate {
+func livenessOnThisMachine(ctx context.Context, job string) liveness {
 	if jobs.LocalEnded(ctx, job) {
-		return over
+		return ended
 	}
 	return unknown
 }

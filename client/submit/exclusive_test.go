@@ -50,8 +50,8 @@ func TestADirectoryBelongsToTheJobThatWaits(t *testing.T) {
 	}
 	recorded("job-1.submission")
 
-	check := func(f fate) error {
-		return checkExclusive(t.Context(), s, own, openLocal, func(context.Context, string) fate { return f }, func(note string) { t.Errorf("it waits: %s", note) })
+	check := func(f liveness) error {
+		return checkExclusive(t.Context(), s, own, openLocal, func(context.Context, string) liveness { return f }, func(note string) { t.Errorf("it waits: %s", note) })
 	}
 	refused(check(alive))
 	first.remove(t.Context())
@@ -62,7 +62,7 @@ func TestADirectoryBelongsToTheJobThatWaits(t *testing.T) {
 	if _, err := claims("job-1", own); err != nil {
 		t.Fatal(err)
 	}
-	if err := check(over); err != nil {
+	if err := check(ended); err != nil {
 		t.Errorf("after a job that has ended: %v", err)
 	}
 	recorded()

@@ -112,7 +112,7 @@ func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec, notify No
 	if err != nil {
 		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
 	}
-	return checkExclusive(ctx, s, c, openLocal, fatesOnThisMachine, notify)
+	return checkExclusive(ctx, s, c, openLocal, livenessOnThisMachine, notify)
 }
 
 func openLocal(ctx context.Context, uri string) (store.Store, error) {
