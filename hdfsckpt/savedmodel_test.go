@@ -128,12 +128,12 @@ func TestSavedModelIsCut(t *testing.T) {
 }
 
 // TestPointerAndExports: a saver's file `checkpoint` beside exports names no export, though that is
-// younger than all checkpoints.
+// called as its checkpoints are, and is younger.
 func TestPointerAndExports(t *testing.T) {
 	s := openLocal(t, t.TempDir())
 	defer s.Close()
 	putCheckpoint(t, s, "model.ckpt-10", nil)
-	putSavedModel(t, s, "export-90", nil)
+	putSavedModel(t, s, "model.ckpt-90", nil)
 	put(t, s, "checkpoint", stateFile("model.ckpt-20"))
 	report, err := hdfsckpt.Repair(t.Context(), s, 0)
 	if err != nil || len(report.Pointed) != 1 || report.Pointed[0].To != "model.ckpt-10" {

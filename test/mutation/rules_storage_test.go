@@ -672,7 +672,7 @@ var storageRules = []rule{
 		file:    "client/submit/exclusive.go",
 		old:     `	case len(living) > 0:`,
 		new:     `	case len(living) > 0 && false:`,
-		pkg:     "cmd/yarn-submit", test: "TestTornAndLost/silently,_20",
+		pkg:     "client/submit", test: "TestADirectoryBelongsToTheJobThatWaits",
 	},
 	{
 		promise: "a second job above or below the first one's checkpoint directory is refused, too",

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protodelim"
 	pb "google.golang.org/protobuf/proto"
@@ -178,7 +179,14 @@ type held struct {
 	gone chan struct{}
 }
 
-func (h *held) hold() error { <-h.gone; return nil }
+// hold waits until the other end is closed, or for longer than any test should.
+func (h *held) hold() error {
+	select {
+	case <-h.gone:
+	case <-time.After(time.Hour):
+	}
+	return nil
+}
 
 type nearEnd struct {
 	net.Conn

@@ -61,7 +61,6 @@ func TestAFlushPastADataNodeThatAcksNothing(t *testing.T) {
 func TestTheSenderDoesNotOutwaitTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := sickAndWell(&fakeDN{})
-		defer time.AfterFunc(time.Hour, func() { panic("the sender waits without end") }).Stop()
 		f, err := c.Create(t.Context(), "/f", 0o644, false)
 		if err != nil {
 			t.Fatal(err)
