@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"holdfast/internal/proc"
+	"holdfast/test/programs"
 	"holdfast/test/sources"
 )
 
@@ -74,9 +75,13 @@ func TestEachLongTestIsInOneSlice(t *testing.T) {
 }
 
 // TestEnvironmentsDoNotCount: each slice names the families whose programs it runs, so that
-// their environments are made before its time begins.
+// their environments are made before its time begins. Each family is one's.
 func TestEnvironmentsDoNotCount(t *testing.T) {
+	times := map[string]int{}
 	for _, s := range allSlices {
+		for _, family := range s.families {
+			times[family]++
+		}
 		run := 0
 		for _, in := range s.tests {
 			if in.in == "test/programs" {
@@ -85,6 +90,11 @@ func TestEnvironmentsDoNotCount(t *testing.T) {
 		}
 		if run != len(s.families) {
 			t.Errorf("slice %s runs %d families of programs, and makes the environments of %q", s.name, run, s.families)
+		}
+	}
+	for family := range programs.Families {
+		if times[family] != 1 {
+			t.Errorf("the programs of the family %s are run by %d slices, must be by one: see slices.go", family, times[family])
 		}
 	}
 	begun := time.Now()
