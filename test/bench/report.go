@@ -58,11 +58,12 @@ func load() string {
 // Line prints a figure of a measurement under its name.
 func Line(w io.Writer, name, figures string) { fmt.Fprintf(w, "  %-48s %s\n", name, figures) }
 
-// Aimed adds what was aimed at, and whether the median is within it.
-func Aimed(figures string, median, aim float64, unit string) string {
+// Aimed is Format with what was aimed at, and whether the median is within it, which that
+// of nothing is not.
+func (s Series) Aimed(unit string, decimals int, aim float64) string {
 	verdict := "met"
-	if median > aim {
+	if len(s) == 0 || s.Median() > aim {
 		verdict = "missed"
 	}
-	return fmt.Sprintf("%s; aim at most %g%s: %s", figures, aim, unit, verdict)
+	return fmt.Sprintf("%s; aim at most %g%s: %s", s.Format(unit, decimals), aim, unit, verdict)
 }

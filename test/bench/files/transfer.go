@@ -239,7 +239,7 @@ func (b *Files) compare(took map[string]bench.Usages, gb, aim float64) {
 			c := bench.Ratios(took[name].CPU(), took[against].CPU())
 			text := r.Format("", 2) + "; processors " + c.Format("", 2)
 			if against == java {
-				text = bench.Aimed(r.Format("", 2), r.Median(), aim, "") + "; processors " + bench.Aimed(c.Format("", 2), c.Median(), 1, "")
+				text = r.Aimed("", 2, aim) + "; processors " + c.Aimed("", 2, 1)
 			}
 			bench.Line(b.Out, name+" : "+against, text)
 		}

@@ -74,6 +74,6 @@ func (b *Jobs) besides(ctx context.Context, command []string, name string, other
 	r := bench.Ratios(ours.Wall(), theirs.Wall())
 	bench.Line(b.Out, "yarn-submit "+command[0], ours.Wall().Format(" s", 3))
 	bench.Line(b.Out, name, theirs.Wall().Format(" s", 3))
-	bench.Line(b.Out, "ratio", bench.Aimed(r.Format("", 3), r.Median(), 0.25, ""))
+	bench.Line(b.Out, "ratio", r.Aimed("", 3, 0.25))
 	return nil
 }

@@ -35,7 +35,7 @@ func (b *Jobs) MasterLost(ctx context.Context) error {
 		floor = append(floor, least)
 	}
 	b.Title(fmt.Sprintf("From the application master's end to the next one having all %d agents", recoverTasks))
-	bench.Line(b.Out, "yarn-submit", bench.Aimed(took.Format(" s", 2), took.Median(), aim, " s"))
+	bench.Line(b.Out, "yarn-submit", took.Aimed(" s", 2, aim))
 	bench.Line(b.Out, "of which until YARN has begun its process", yarns.Format(" s", 2))
 	bench.Line(b.Out, "and from there on", rest.Format(" s", 2))
 	bench.Line(b.Out, "YARN's own floor, until registered", floor.Format(" s", 2))

@@ -42,10 +42,10 @@ func (b *Jobs) Replaced(ctx context.Context) error {
 		}
 	}
 	b.Title("From a container's end to its replacement's process running")
-	bench.Line(b.Out, "yarn-submit", bench.Aimed(ours.Format(" s", 2), ours.Median(), aim, " s"))
+	bench.Line(b.Out, "yarn-submit", ours.Aimed(" s", 2, aim))
 	bench.Line(b.Out, "YARN's own floor", floor.Format(" s", 2))
 	above := ours.Median() - floor.Median()
-	bench.Line(b.Out, "yarn-submit above it, medians", bench.Aimed(bench.Series{above}.Format(" s", 2), above, over, " s"))
+	bench.Line(b.Out, "yarn-submit above it, medians", bench.Series{above}.Aimed(" s", 2, over))
 	bench.Line(b.Out, "skein 0.8.2", theirs.Format(" s", 2))
 	bench.Line(b.Out, "ratio", bench.Ratios(ours, theirs).Format("", 2))
 	if skein != nil {
@@ -82,7 +82,7 @@ func (b *Jobs) recovered(ctx context.Context, title string, aim float64, flags [
 		all = append(all, took...)
 	}
 	b.Title(title)
-	bench.Line(b.Out, "yarn-submit", bench.Aimed(all.Format(" s", 2), all.Median(), aim, " s"))
+	bench.Line(b.Out, "yarn-submit", all.Aimed(" s", 2, aim))
 	way.print(b.Out, "where the time goes, medians in s")
 	fmt.Fprintln(b.Out)
 	return nil

@@ -51,13 +51,13 @@ func (b *Jobs) Start(ctx context.Context, tasks int, aim float64) error {
 	bench.Line(b.Out, "yarn-submit, first time", bench.Series{first}.Format(" s", 2))
 	bench.Line(b.Out, "YARN's own floor, from the submission", floor.Format(" s", 2))
 	bench.Line(b.Out, "DistributedShell", theirs.Format(" s", 2))
-	bench.Line(b.Out, "ratio", bench.Aimed(r.Format("", 2), r.Median(), aim, ""))
+	bench.Line(b.Out, "ratio", r.Aimed("", 2, aim))
 	way.print(b.Out, "where the time goes, medians in s")
 	floorWay.print(b.Out, "in YARN's own floor")
 	b.Title(fmt.Sprintf("Resident memory with %d tasks", tasks))
-	bench.Line(b.Out, "yarn-submit's application master", bench.Aimed(master.Format(" MB", 0), master.Median(), 40, " MB"))
+	bench.Line(b.Out, "yarn-submit's application master", master.Aimed(" MB", 0, 40))
 	bench.Line(b.Out, "DistributedShell's", theirMaster.Format(" MB", 0))
-	bench.Line(b.Out, "an agent", bench.Aimed(agents.Format(" MB", 0), agents.Median(), 30, " MB"))
+	bench.Line(b.Out, "an agent", agents.Aimed(" MB", 0, 30))
 	fmt.Fprintln(b.Out)
 	return nil
 }

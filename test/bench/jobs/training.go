@@ -82,7 +82,7 @@ func (b *Jobs) losing(ctx context.Context, o faults.Options, losses ...loss) err
 	}
 	for _, l := range losses {
 		all := took[l.fault]
-		bench.Line(b.Out, l.what, bench.Aimed(all.Format(" s", 1), all.Median(), l.aim, " s"))
+		bench.Line(b.Out, l.what, all.Aimed(" s", 1, l.aim))
 		bench.Line(b.Out, "  elsewhere", l.peers)
 	}
 	return err
