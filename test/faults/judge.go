@@ -74,6 +74,9 @@ func (j *job) judge(ctx context.Context, o *Outcome, before, after *proto.JobSta
 	if o.Again > 0 && len(startedAnew(before, after, "ps")) == 0 {
 		o.wrong("%d steps were made again, and no parameter server was lost", o.Again)
 	}
+	if anew := startedAnew(before, after, "worker"); o.Resumed < 0 && len(anew) > 0 {
+		o.wrong("%s were started anew, and from which step is not known: none told that it began", strings.Join(anew, ", "))
+	}
 	j.lost += o.masters
 	if n, err := j.masters(ctx); err != nil {
 		o.wrong("the application masters cannot be counted: %v", err)
