@@ -24,10 +24,6 @@ func RunAlone(ctx context.Context, o Options) (report *Report, err error) {
 	if o.Python, err = pyenv.TensorFlow(ctx); err != nil {
 		return nil, err
 	}
-	if o.Home, err = os.MkdirTemp("", "holdfast-faults-"); err != nil {
-		return nil, fmt.Errorf("making a directory: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(o.Home)) }()
 	c, err := testcluster.Start(ctx, testcluster.Options{Standby: o.Standby, Conf: ClusterConf()})
 	if err != nil {
 		return nil, err
@@ -38,7 +34,10 @@ func RunAlone(ctx context.Context, o Options) (report *Report, err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	o.Cluster, o.Store = c, c.HDFS()+"/faults"
+	o.Cluster, o.Store, o.Home = c, c.HDFS()+"/faults", filepath.Join(c.Dir(), "home") // which goes with the cluster
+	if err := os.Mkdir(o.Home, 0o755); err != nil {
+		return nil, fmt.Errorf("making the home of who runs the jobs: %w", err)
+	}
 	if slices.ContainsFunc(o.Rounds, Round.cuts) {
 		for _, node := range []string{"nm0", "nm1", "nm2"} {
 			cut, err := NewCut(ctx, c, node)

@@ -447,7 +447,10 @@ func pauseNode(j *job, node *testcluster.Daemon) (hit, error) {
 		return errors.Join(errs...)
 	}
 	h.heal = func(context.Context) error { return errors.Join(node.Resume(), all(syscall.SIGCONT)) }
-	return h, errors.Join(all(syscall.SIGSTOP), node.Pause())
+	if err := all(syscall.SIGSTOP); err != nil || !node.Running() {
+		return h, err
+	}
+	return h, node.Pause()
 }
 
 // killEverything kills all daemons and all that they run.

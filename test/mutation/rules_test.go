@@ -34,13 +34,13 @@ type rule struct {
 
 const usualLimit = 2 * time.Minute
 
-// ruleSets are the rules of the parts of the product. Each has a long test of its own.
+// ruleSets are the rules of the parts of the product, by the long test that breaks them.
 var ruleSets = map[string][]rule{
-	"storage":  storageRules,
-	"bytes":    byteRules,
-	"HDFS":     hdfsRules,
-	"recovery": recoveryRules,
-	"cluster":  clusterRules,
+	"TestLongEachStorageRuleHasATestThatFailsWithoutIt":      storageRules,
+	"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt":      byteRules,
+	"TestLongEachRuleOfHDFSHasATestThatFailsWithoutIt":       hdfsRules,
+	"TestLongEachRecoveryRuleHasATestThatFailsWithoutIt":     recoveryRules,
+	"TestLongEachRuleOfTheClusterHasATestThatFailsWithoutIt": clusterRules,
 }
 
 // TestMutationsAreUpToDate: the code that each mutation replaces is there once.
@@ -62,9 +62,10 @@ func TestMutationsAreUpToDate(t *testing.T) {
 func TestRulesAreUpToDate(t *testing.T) {
 	seen := map[string]bool{}
 	tests := map[string][]string{} // by package
-	for set, rules := range ruleSets {
-		if len(rules) == 0 {
-			t.Errorf("%s has no rules", set)
+	own := testsOf(t, "test/mutation")
+	for breaks, rules := range ruleSets {
+		if len(rules) == 0 || !slices.Contains(own, breaks) {
+			t.Errorf("%s is to break %d rules, and must be a test", breaks, len(rules))
 		}
 		for _, r := range rules {
 			if seen[r.promise] {
@@ -106,9 +107,13 @@ func testsOf(t *testing.T, pkg string) []string {
 	return names
 }
 
-// eachFailsWithout removes one rule after the other, and fails for those whose test
-// does not fail without them.
-func eachFailsWithout(t *testing.T, rules []rule) {
+// eachFailsWithout removes one rule of the test's after the other, and fails for those whose
+// own test does not fail without them.
+func eachFailsWithout(t *testing.T) {
+	rules := ruleSets[t.Name()]
+	if len(rules) == 0 {
+		t.Fatal("it has no rules to break")
+	}
 	for _, r := range rules {
 		t.Run(r.promise, func(t *testing.T) {
 			begun := time.Now()
