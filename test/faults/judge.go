@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -134,6 +135,9 @@ func (j *job) masters(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%s: %s", req.URL, resp.Status)
+	}
 	var answer struct {
 		AppAttempts struct{ AppAttempt []json.RawMessage }
 	}
@@ -219,7 +223,7 @@ func (j *job) left(ctx context.Context) []string {
 		if strings.Contains(l, "/.holdfast/aside/") {
 			continue // a save that was torn: moved there, and never removed
 		}
-		if strings.HasSuffix(l, ".hf-tmp") || strings.Contains(l, "_temp") || strings.Contains(l, ".tempstate") {
+		if store.IsTemporary(l) || strings.Contains(l, "_temp") || strings.Contains(l, ".tempstate") {
 			left = append(left, "the file "+l)
 		}
 	}
