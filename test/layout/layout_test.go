@@ -127,7 +127,7 @@ var rooms = map[string][]string{
 	"test/faults/...":             {"test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "hdfsckpt/store", "internal/hadoop/conf", "proto", "test/faults"},
 	"test/programs/...":           {"hdfsckpt/inspect", "test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "proto", "test/programs"},
 	"test/layout":                 {},
-	"test/long":                   {"container/proctree", "test/programs"},
+	"test/long":                   {"container/proctree", "test/programs", "test/testcluster/dist"},
 	"test/mutation":               {},
 	"examples/...":                {"..."},
 }

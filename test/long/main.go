@@ -25,6 +25,7 @@ import (
 
 	"holdfast/container/proctree"
 	"holdfast/test/programs"
+	"holdfast/test/testcluster/dist"
 )
 
 // slice is what one turn runs.
@@ -133,7 +134,7 @@ func (s slice) run(ctx context.Context, l limits) error {
 			"-run", "^("+strings.Join(t.names, "|")+")$", "./"+t.in)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if s.hadoop != "" {
-			cmd.Env = append(os.Environ(), "HOLDFAST_TEST_HADOOP="+s.hadoop)
+			cmd.Env = append(os.Environ(), dist.VersionEnv+"="+s.hadoop)
 		}
 		cmd.Cancel = func() error { return interrupt(cmd.Process.Pid) }
 		cmd.WaitDelay = time.Minute

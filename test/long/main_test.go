@@ -17,6 +17,7 @@ import (
 	"holdfast/internal/proc"
 	"holdfast/test/programs"
 	"holdfast/test/sources"
+	"holdfast/test/testcluster/dist"
 )
 
 // hidden are the test files that the default build leaves out: they need what no
@@ -101,6 +102,21 @@ func TestEnvironmentsDoNotCount(t *testing.T) {
 	s := slice{name: "none", families: []string{"mxnet"}}
 	if err := s.run(t.Context(), limits{environments: time.Nanosecond, budget: time.Hour}); err == nil || !strings.Contains(err.Error(), "the environments of mxnet are not there within 1ns") || time.Since(begun) > time.Minute {
 		t.Errorf("environments that take too long: %v", err)
+	}
+}
+
+// TestTheVersionOfHadoopIsHeard: make names it as test clusters read it.
+func TestTheVersionOfHadoopIsHeard(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(makefile), "\nexport "+dist.VersionEnv+" := $(HADOOP)\n") {
+		t.Errorf("the Makefile does not set %s", dist.VersionEnv)
+	}
+	t.Setenv(dist.VersionEnv, "1.2.3")
+	if v := dist.Version(); v != "1.2.3" {
+		t.Errorf("with %s=1.2.3, Hadoop's version is %s", dist.VersionEnv, v)
 	}
 }
 
