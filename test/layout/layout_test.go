@@ -109,7 +109,7 @@ var rooms = map[string][]string{
 	"test/testcluster/...":        {"test/testcluster/...", "test/ports"},
 	"test/pyenv/...":              {"test/pyenv/...", "test/testcluster/..."},
 	"test/bench":                  {"test/testcluster"},
-	"test/bench/jobs":             {"container/proctree", "internal/hadoop/conf", "internal/hadoop/yarn", "proto", "test/asuser", "test/bench", "test/faults", "test/pyenv", "test/testcluster/dist"},
+	"test/bench/jobs":             {"container/proctree", "internal/hadoop/conf", "internal/hadoop/yarn", "proto", "test/asuser", "test/bench", "test/faults", "test/ports", "test/pyenv", "test/testcluster/dist"},
 	"test/bench/jobs/bare":        {"internal/hadoop/..."},
 	"test/bench/files":            {"internal/hadoop/conf", "internal/hadoop/hdfs", "test/bench", "test/pyenv", "test/testcluster/..."},
 	"test/bench/files/ours":       {"hdfsckpt/mount", "hdfsckpt/store", "internal/hadoop/conf", "internal/hadoop/hdfs"},

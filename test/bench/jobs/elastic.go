@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"holdfast/container/proctree"
 	"holdfast/test/asuser"
 	"holdfast/test/bench"
+	"holdfast/test/ports"
 	"holdfast/test/pyenv"
 )
 
@@ -196,20 +196,18 @@ func (r *ourRanks) stop(ctx context.Context) error {
 // torchruns are as many launchers of torchelastic as there are ranks. The first of them is
 // told to serve the store of all; where none is told, whichever is first to listen does.
 type torchruns struct {
+	ports   *ports.Block // the first one's
 	command func(ctx context.Context, serves bool) *exec.Cmd
 	started []*exec.Cmd
 }
 
 func startTorchrun(ctx context.Context, python, dir, marks, settings string) (ranks, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	block, err := ports.Claim(1)
 	if err != nil {
 		return nil, err
 	}
-	endpoint := l.Addr().String()
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
-	r := &torchruns{command: func(ctx context.Context, serves bool) *exec.Cmd {
+	endpoint := block.Addr("127.0.0.1", 0)
+	r := &torchruns{ports: block, command: func(ctx context.Context, serves bool) *exec.Cmd {
 		conf := fmt.Sprintf("is_host=%t", serves)
 		if settings != "" {
 			conf += "," + settings
@@ -256,7 +254,7 @@ func (r *torchruns) stop(context.Context) error {
 	for _, cmd := range r.started {
 		err = errors.Join(err, endAll(cmd))
 	}
-	return err
+	return errors.Join(err, r.ports.Close())
 }
 
 // endAll kills a process and its descendants, as the loss of their host does, and waits
