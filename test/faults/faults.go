@@ -121,7 +121,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.PerJob == 0 {
 		o.PerJob = len(o.Rounds)
 	}
-	if err := o.prepare(); err != nil {
+	if err := errors.Join(o.something(), o.prepare()); err != nil {
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
@@ -230,6 +230,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 		hit, err := k.inject(j, s)
 		if err != nil && stale {
 			j.Log("the second fault is left out, since the job does not answer: %v", err)
+			out.Round = r[:i]
 			break
 		}
 		if err != nil {
@@ -237,9 +238,14 @@ func (j *job) round(ctx context.Context, r Round) error {
 		}
 		j.Log("%s: %s, at step %d, %d complete", k.name, hit.what, out.Step, out.Sealed)
 		out.What = append(out.What, hit.what)
-		if hit.masters == anyMasters || len(r) > 1 && strings.HasSuffix(k.name, " NN") { // no node gets the binary then
+		if hit.missed && i == 0 { // a later fault may find that an earlier one was there before it
+			out.wrong("nothing was struck: %s", hit.what)
+		}
+		switch {
+		case hit.missed:
+		case hit.masters == anyMasters || len(r) > 1 && strings.HasSuffix(k.name, " NN"): // no node gets the binary then
 			out.open = true
-		} else {
+		default:
 			out.masters += hit.masters
 		}
 		out.gone = append(out.gone, hit.gone...)

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ func (r Round) String() string {
 // hit is what became of an injection.
 type hit struct {
 	what    string    // was lost, for a person
+	missed  bool      // nothing was struck: it was not there
 	masters int       // application masters that this ends; anyMasters: it depends
 	gone    []process // that must have ended by the end of the round
 	free    bool      // no task may be charged for it
@@ -70,10 +72,10 @@ var kinds = []Kind{
 	{"kill AM", apart(onMaster(kill, 1))},
 	{"kill node", onNode(killNode)},
 	{"kill AM's node", onMastersNode(killNode)},
-	{"kill NM", onNode(killManager)},
-	{"kill AM's NM", onMastersNode(killManager)},
+	{"kill NM", onNode(onRunning(killManager))},
+	{"kill AM's NM", onMastersNode(onRunning(killManager))},
 	// It comes up before YARN has missed it, and removes what its containers had.
-	{"restart NM", onNode(restartManager)},
+	{"restart NM", onNode(onRunning(restartManager))},
 	{"kill RM", apart(onDaemon(killDaemon, "rm"))},
 	{"kill DN", onDaemon(killDaemon, "dn0", "dn1", "dn2")},
 	{"kill NN", onNameNode(killDaemon)},
@@ -84,13 +86,13 @@ var kinds = []Kind{
 	{"pause worker agent", onTask("worker", (*proto.TaskStatus).GetAgentPid, stop)},
 	{"pause chief agent", onTask(chief, (*proto.TaskStatus).GetAgentPid, stop)},
 	{"pause AM", onMaster(stop, 0)},
-	{"pause NM", onNode(pauseManager)},
+	{"pause NM", onNode(onRunning(pauseManager))},
 	{"pause node", onNode(pauseNode)},
 	// A ResourceManager that comes to after longer than its nodes' expiry takes
 	// them for lost.
 	{"pause RM", func(j *job, _ *proto.JobStatus) (hit, error) {
-		h, err := pauseDaemon(j, j.Cluster.Daemon("rm"))
-		h.what, h.masters = "rm", anyMasters
+		h, err := onDaemon(pauseDaemon, "rm")(j, nil)
+		h.masters = anyMasters
 		return h, err
 	}},
 	{"pause DN", onDaemon(pauseDaemon, "dn0", "dn1", "dn2")},
@@ -170,14 +172,31 @@ func apart(inject func(*job, *proto.JobStatus) (hit, error)) func(*job, *proto.J
 	}
 }
 
-// strike is what is done to a process.
-type strike func(pid int) (hit, error)
+// strike is what is done to a process that lives.
+type strike func(process) (hit, error)
 
-func kill(pid int) (hit, error) { return hit{}, signal(pid, syscall.SIGKILL) }
-
-func stop(pid int) (hit, error) {
-	return hit{hold: paused, heal: func(context.Context) error { return signal(pid, syscall.SIGCONT) }}, signal(pid, syscall.SIGSTOP)
+// kill ends a process; the round waits until it has.
+func kill(p process) (hit, error) {
+	return hit{gone: []process{p}}, signal(p.pid, syscall.SIGKILL)
 }
+
+// stop returns when the process has stopped, which one that waits for its file system does
+// once that answers (D), or when it has ended.
+func stop(p process) (hit, error) {
+	h := hit{hold: paused, heal: func(context.Context) error { return signal(p.pid, syscall.SIGCONT) }}
+	if err := signal(p.pid, syscall.SIGSTOP); err != nil {
+		return h, err
+	}
+	for end := time.Now().Add(paused); p.lives() && state(p.pid) != "T" && state(p.pid) != "D"; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return h, fmt.Errorf("process %d is in the state %s, %s after SIGSTOP", p.pid, state(p.pid), paused)
+		}
+	}
+	return h, nil
+}
+
+// missing is a hit on what is not there.
+func missing(what string) hit { return hit{what: what + ", which is not there", missed: true} }
 
 // signal sends a signal; one to a process that has ended meanwhile is no error.
 func signal(pid int, s syscall.Signal) error {
@@ -191,19 +210,27 @@ func signal(pid int, s syscall.Signal) error {
 func onTask(which string, process func(*proto.TaskStatus) int32, do strike) func(*job, *proto.JobStatus) (hit, error) {
 	return func(j *job, s *proto.JobStatus) (hit, error) {
 		t := anyTask(j.rng, s, which)
-		pid := int(process(t))
-		if pid == 0 {
-			return hit{what: t.Task + ", which is not there"}, nil
+		living := processes(int(process(t)))
+		if len(living) == 0 {
+			return missing(t.Task), nil
 		}
-		var h hit
-		if pid == int(t.AgentPid) { // it has no lease any longer, and the task goes with it
-			h.gone = processes(int(t.AgentPid), int(t.Pid))
+		struck := living[0]
+		both := processes(int(t.AgentPid), int(t.Pid))
+		h, err := do(struck)
+		if struck.pid == int(t.AgentPid) { // it has no lease any longer, and the task goes with it
+			h.gone = both
 		}
-		struck, err := do(pid)
-		h.hold, h.heal = struck.hold, struck.heal
-		h.what = fmt.Sprintf("%s on %s, process %d", t.Task, t.Node, pid)
+		h.what = fmt.Sprintf("%s on %s, process %d", t.Task, t.Node, struck.pid)
 		return h, err
 	}
+}
+
+// state is a process's, as proc(5) has it.
+func state(pid int) string {
+	if fields := stat(pid); len(fields) > 0 {
+		return fields[0]
+	}
+	return ""
 }
 
 // process is one that cannot be taken for another of the same number.
@@ -225,12 +252,20 @@ func processes(pids ...int) []process {
 
 // started is when a process was; "" for one that does not live.
 func started(pid int) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // state is the third
-	if err != nil || len(fields) < 20 || fields[0] == "Z" {
+	fields := stat(pid)
+	if len(fields) < 20 || fields[0] == "Z" {
 		return ""
 	}
 	return fields[19]
+}
+
+// stat are the fields of a process from the third on, its state; none of one that is not there.
+func stat(pid int) []string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
 
 func (p process) lives() bool { return started(p.pid) == p.since }
@@ -252,10 +287,11 @@ func anyTask(rng *rand.Rand, s *proto.JobStatus, which string) *proto.TaskStatus
 func onMaster(do strike, masters int) func(*job, *proto.JobStatus) (hit, error) {
 	return func(j *job, _ *proto.JobStatus) (hit, error) {
 		pid, err := j.master()
-		if pid == 0 || err != nil {
-			return hit{what: "the application master, which is not there"}, err
+		living := processes(pid)
+		if len(living) == 0 || err != nil {
+			return missing("the application master"), err
 		}
-		h, err := do(pid)
+		h, err := do(living[0])
 		h.what, h.masters = fmt.Sprintf("the application master, process %d", pid), masters
 		return h, err
 	}
@@ -284,9 +320,19 @@ type daemonStrike func(*job, *testcluster.Daemon) (hit, error)
 func onDaemon(do daemonStrike, names ...string) func(*job, *proto.JobStatus) (hit, error) {
 	return func(j *job, _ *proto.JobStatus) (hit, error) {
 		d := j.Cluster.Daemon(names[j.rng.IntN(len(names))])
-		h, err := do(j, d)
-		h.what = d.Name()
+		h, err := onRunning(do)(j, d)
+		h.what = cmp.Or(h.what, d.Name())
 		return h, err
+	}
+}
+
+// onRunning strikes at a daemon that runs, and misses another.
+func onRunning(do daemonStrike) daemonStrike {
+	return func(j *job, d *testcluster.Daemon) (hit, error) {
+		if !d.Running() {
+			return missing(d.Name()), nil
+		}
+		return do(j, d)
 	}
 }
 
@@ -320,7 +366,7 @@ func (j *job) masterOn(s *proto.JobStatus, node *testcluster.Daemon) int {
 
 // onNode strikes at a node with tasks, but not with the application master unless
 // there is no other.
-func onNode(do func(*job, *testcluster.Daemon) (hit, error)) func(*job, *proto.JobStatus) (hit, error) {
+func onNode(do daemonStrike) func(*job, *proto.JobStatus) (hit, error) {
 	return func(j *job, s *proto.JobStatus) (hit, error) {
 		others := &proto.JobStatus{}
 		for _, t := range s.Tasks {
@@ -331,17 +377,28 @@ func onNode(do func(*job, *testcluster.Daemon) (hit, error)) func(*job, *proto.J
 		if len(others.Tasks) == 0 {
 			others = s
 		}
-		node := j.Cluster.NodeManager(anyTask(j.rng, others, "").Node)
+		host := anyTask(j.rng, others, "").Node
+		if host == "" {
+			return missing("a node with tasks"), nil
+		}
+		node := j.Cluster.NodeManager(host)
 		h, err := do(j, node)
-		h.masters = j.masterOn(s, node)
+		if !h.missed {
+			h.masters = j.masterOn(s, node)
+		}
 		return h, err
 	}
 }
 
-func onMastersNode(do func(*job, *testcluster.Daemon) (hit, error)) func(*job, *proto.JobStatus) (hit, error) {
+func onMastersNode(do daemonStrike) func(*job, *proto.JobStatus) (hit, error) {
 	return func(j *job, s *proto.JobStatus) (hit, error) {
+		if s.AmHost == "" {
+			return missing("the application master's node"), nil
+		}
 		h, err := do(j, j.Cluster.NodeManager(s.AmHost))
-		h.masters = 1
+		if !h.missed {
+			h.masters = 1
+		}
 		return h, err
 	}
 }
@@ -390,7 +447,10 @@ func pauseNode(j *job, node *testcluster.Daemon) (hit, error) {
 		return errors.Join(errs...)
 	}
 	h.heal = func(context.Context) error { return errors.Join(node.Resume(), all(syscall.SIGCONT)) }
-	return h, errors.Join(all(syscall.SIGSTOP), node.Pause())
+	if err := all(syscall.SIGSTOP); err != nil || !node.Running() {
+		return h, err
+	}
+	return h, node.Pause()
 }
 
 // killEverything kills all daemons and all that they run.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -74,6 +75,9 @@ func (j *job) judge(ctx context.Context, o *Outcome, before, after *proto.JobSta
 	if o.Again > 0 && len(startedAnew(before, after, "ps")) == 0 {
 		o.wrong("%d steps were made again, and no parameter server was lost", o.Again)
 	}
+	if anew := startedAnew(before, after, "worker"); o.Resumed < 0 && len(anew) > 0 {
+		o.wrong("%s were started anew, and from which step is not known: none told that it began", strings.Join(anew, ", "))
+	}
 	j.lost += o.masters
 	if n, err := j.masters(ctx); err != nil {
 		o.wrong("the application masters cannot be counted: %v", err)
@@ -131,6 +135,9 @@ func (j *job) masters(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%s: %s", req.URL, resp.Status)
+	}
 	var answer struct {
 		AppAttempts struct{ AppAttempt []json.RawMessage }
 	}
@@ -216,7 +223,7 @@ func (j *job) left(ctx context.Context) []string {
 		if strings.Contains(l, "/.holdfast/aside/") {
 			continue // a save that was torn: moved there, and never removed
 		}
-		if strings.HasSuffix(l, ".hf-tmp") || strings.Contains(l, "_temp") || strings.Contains(l, ".tempstate") {
+		if store.IsTemporary(l) || strings.Contains(l, "_temp") || strings.Contains(l, ".tempstate") {
 			left = append(left, "the file "+l)
 		}
 	}

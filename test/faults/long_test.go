@@ -74,8 +74,7 @@ func run(t *testing.T, o faults.Options) {
 	if out, err := exec.Command("go", "build", "-o", o.Submit, "holdfast/cmd/yarn-submit").CombinedOutput(); err != nil {
 		t.Fatalf("building yarn-submit: %v\n%s", err, out)
 	}
-	o.Script, o.PerJob, o.Log = "../../examples/monitored-session/monitored_session.py", 8, t.Logf
-	o.Examples = "../../examples"
+	o.PerJob, o.Log = 8, t.Logf
 	report, err := faults.RunAlone(t.Context(), o)
 	if report != nil {
 		var table strings.Builder

@@ -23,7 +23,10 @@ func onNameNode(do daemonStrike) func(*job, *proto.JobStatus) (hit, error) {
 		if struck == other {
 			other = j.Cluster.Daemon("nn")
 		}
-		h, err := do(j, struck)
+		h, err := onRunning(do)(j, struck)
+		if h.missed {
+			return h, err
+		}
 		h.what, h.hold = struck.Name()+", "+other.Name()+" takes over", noticed
 		h.heal = j.takingOver(other, struck)
 		return h, err

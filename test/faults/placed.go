@@ -171,7 +171,11 @@ func (s *scene) judgeLabelled(st *proto.JobStatus) {
 	}
 	// container_[eEPOCH_]CLUSTER_APPLICATION_ATTEMPT_NUMBER (ContainerId.toString)
 	containers := regexp.MustCompile(`container\w*` + strings.TrimPrefix(s.id, "application") + `_\w+`)
-	if found := containers.FindString(outside.Log()); found != "" {
+	log := outside.Log()
+	if !strings.Contains(log, "Registered with ResourceManager as") {
+		s.fault("what %s has logged is not known", outside.Name())
+	}
+	if found := containers.FindString(log); found != "" {
 		s.fault("%s was on the node without a label", found)
 	}
 	if !containers.MatchString(s.Cluster.NodeManager(st.AmHost).Log()) {

@@ -140,10 +140,18 @@ func (s *scene) judgeLateChief(end *proto.JobStatus) {
 			s.fault("%s ended as attempt %d", t.Task, t.Attempt)
 		}
 	}
+	ended := 0
 	for _, m := range end.Events {
-		if m.Kind == "ended" && m.Task != "" && m.Task != chief && time.UnixMilli(m.AtUnixMs).After(again) {
+		if m.Kind != "ended" || !strings.HasPrefix(m.Task, "worker-") || m.Task == chief {
+			continue
+		}
+		ended++
+		if time.UnixMilli(m.AtUnixMs).After(again) {
 			s.fault("the chief had a session again before %s ended: it did not come late", m.Task)
 		}
+	}
+	if again.IsZero() || ended != workers-1 {
+		s.fault("whether the chief came late is not known: its last session began at %s, and the event log has the ends of %d other workers", again, ended)
 	}
 }
 
@@ -359,6 +367,9 @@ func (s *scene) judgeUnpacking(st *proto.JobStatus, begun time.Time) (took time.
 	}
 	if !told {
 		s.fault("the event log does not say what was unpacked")
+	}
+	if took == 0 {
+		s.fault("the event log does not say when the task started")
 	}
 	for _, i := range st.Incidents {
 		s.fault("%s was lost meanwhile: %s: %s", i.Task, i.Cause, i.Evidence)

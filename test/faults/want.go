@@ -35,8 +35,8 @@ const (
 // NodeManager ends it.
 func growWorker(j *job, s *proto.JobStatus) (hit, error) {
 	t := anyTask(j.rng, s, "worker")
-	if t.Pid == 0 {
-		return hit{what: t.Task + ", which is not there"}, nil
+	if len(processes(int(t.Pid))) == 0 {
+		return missing(t.Task), nil
 	}
 	h := hit{what: fmt.Sprintf("%s on %s, process %d", t.Task, t.Node, t.Pid), gone: processes(int(t.AgentPid), int(t.Pid))}
 	before := len(s.Incidents)

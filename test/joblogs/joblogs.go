@@ -45,11 +45,11 @@ type file struct {
 func Follow(pattern string, take func(Line)) *Follower {
 	f := &Follower{pattern: pattern, take: take, files: map[string]*file{}, end: make(chan struct{})}
 	f.ended.Go(func() {
-		for {
-			f.look()
+		f.look()
+		for ended := false; !ended; f.look() {
 			select {
 			case <-f.end:
-				return
+				ended = true
 			case <-time.After(lookEvery):
 			}
 		}
@@ -57,7 +57,7 @@ func Follow(pattern string, take func(Line)) *Follower {
 	return f
 }
 
-// Stop ends following; take is not called any more.
+// Stop ends following, once what is there now has been seen; take is not called any more.
 func (f *Follower) Stop() {
 	close(f.end)
 	f.ended.Wait()
@@ -78,8 +78,8 @@ func (f *Follower) look() {
 		}
 	}
 	for _, l := range f.files {
-		text, err := io.ReadAll(l.open)
-		if len(text) == 0 || err != nil {
+		text, _ := io.ReadAll(l.open) // what can be read counts
+		if len(text) == 0 {
 			continue
 		}
 		text = bytes.ReplaceAll(append(l.rest, text...), []byte("\r"), []byte("\n"))

@@ -60,3 +60,22 @@ func TestFollow(t *testing.T) {
 		t.Errorf("lines %q, want %q", got, want)
 	}
 }
+
+// TestTheLastLines: what is there when following is stopped is seen.
+func TestTheLastLines(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "worker-0.0.log")
+	if err := os.WriteFile(name, []byte("step 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 10)
+	f := joblogs.Follow(name, func(l joblogs.Line) { lines <- l.Text })
+	first := <-lines
+	if err := os.WriteFile(name, []byte("step 1\nfinal step 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.Stop()
+	close(lines)
+	if last, more := <-lines; first != "step 1" || !more || last != "final step 2" {
+		t.Errorf("lines %q, %q", first, last)
+	}
+}

@@ -23,7 +23,9 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/container/proctree"
 	"holdfast/test/programs"
+	"holdfast/test/testcluster/dist"
 )
 
 // slice is what one turn runs.
@@ -132,10 +134,9 @@ func (s slice) run(ctx context.Context, l limits) error {
 			"-run", "^("+strings.Join(t.names, "|")+")$", "./"+t.in)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if s.hadoop != "" {
-			cmd.Env = append(os.Environ(), "HOLDFAST_TEST_HADOOP="+s.hadoop)
+			cmd.Env = append(os.Environ(), dist.VersionEnv+"="+s.hadoop)
 		}
-		// Its end is the test binary's too, which cleans up after itself.
-		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		cmd.Cancel = func() error { return interrupt(cmd.Process.Pid) }
 		cmd.WaitDelay = time.Minute
 		if err := cmd.Run(); err != nil {
 			if ctx.Err() != nil {
@@ -145,6 +146,22 @@ func (s slice) run(ctx context.Context, l limits) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// interrupt ends a process and what it has started as Ctrl-C does, which goes to a whole
+// process group: go does not pass a signal on to the test that it runs. What a test has
+// put in a group of its own clears up after it.
+func interrupt(pid int) error {
+	var errs []error
+	for _, p := range append(proctree.Descendants(pid), pid) {
+		if group, err := syscall.Getpgid(p); err != nil || group != syscall.Getpgrp() {
+			continue
+		}
+		if err := syscall.Kill(p, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // makeEnvironments makes what families of programs run on, within a limit.

@@ -1,16 +1,23 @@
 package main
 
 import (
+	"context"
 	"go/ast"
+	"go/build"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"holdfast/internal/proc"
+	"holdfast/test/programs"
 	"holdfast/test/sources"
+	"holdfast/test/testcluster/dist"
 )
 
 // hidden are the test files that the default build leaves out: they need what no
@@ -69,9 +76,13 @@ func TestEachLongTestIsInOneSlice(t *testing.T) {
 }
 
 // TestEnvironmentsDoNotCount: each slice names the families whose programs it runs, so that
-// their environments are made before its time begins.
+// their environments are made before its time begins. Each family is one's.
 func TestEnvironmentsDoNotCount(t *testing.T) {
+	times := map[string]int{}
 	for _, s := range allSlices {
+		for _, family := range s.families {
+			times[family]++
+		}
 		run := 0
 		for _, in := range s.tests {
 			if in.in == "test/programs" {
@@ -82,10 +93,30 @@ func TestEnvironmentsDoNotCount(t *testing.T) {
 			t.Errorf("slice %s runs %d families of programs, and makes the environments of %q", s.name, run, s.families)
 		}
 	}
+	for family := range programs.Families {
+		if times[family] != 1 {
+			t.Errorf("the programs of the family %s are run by %d slices, must be by one: see slices.go", family, times[family])
+		}
+	}
 	begun := time.Now()
 	s := slice{name: "none", families: []string{"mxnet"}}
 	if err := s.run(t.Context(), limits{environments: time.Nanosecond, budget: time.Hour}); err == nil || !strings.Contains(err.Error(), "the environments of mxnet are not there within 1ns") || time.Since(begun) > time.Minute {
 		t.Errorf("environments that take too long: %v", err)
+	}
+}
+
+// TestTheVersionOfHadoopIsHeard: make names it as test clusters read it.
+func TestTheVersionOfHadoopIsHeard(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(makefile), "\nexport "+dist.VersionEnv+" := $(HADOOP)\n") {
+		t.Errorf("the Makefile does not set %s", dist.VersionEnv)
+	}
+	t.Setenv(dist.VersionEnv, "1.2.3")
+	if v := dist.Version(); v != "1.2.3" {
+		t.Errorf("with %s=1.2.3, Hadoop's version is %s", dist.VersionEnv, v)
 	}
 }
 
@@ -99,8 +130,12 @@ func TestNothingElseIsLeftOut(t *testing.T) {
 		t.Errorf("the Makefile leaves tests out in %d places, want one, with -skip '^TestLong'", n)
 	}
 	sources.Each(t, func(f *sources.File) {
-		if !f.IsTest() {
+		if !f.IsTest() && !imports(f, "testing") {
 			return
+		}
+		dir, name := filepath.Split(filepath.Join("../..", f.Path))
+		if built, err := build.Default.MatchFile(dir, name); (err != nil || !built) && hidden[f.Path] == "" {
+			t.Errorf("%s is not built here (%v): say here why", f.Path, err)
 		}
 		for _, group := range f.Syntax.Comments {
 			for _, c := range group.List {
@@ -110,17 +145,54 @@ func TestNothingElseIsLeftOut(t *testing.T) {
 			}
 		}
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {
-			if sel, ok := n.(*ast.SelectorExpr); ok {
-				switch sel.Sel.Name {
-				case "Skip", "Skipf", "SkipNow", "Short":
-					if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "t" || x.Name == "testing" || x.Name == "b") {
-						t.Errorf("%s calls %s.%s: install what is missing, or fail saying how", f.Path, x.Name, sel.Sel.Name)
-					}
-				}
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, _ := sel.X.(*ast.Ident)
+			if short := sel.Sel.Name == "Short" && x != nil && x.Name == "testing"; short || slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
+				t.Errorf("%s calls %s: install what is missing, or fail saying how", f.Position(sel), sel.Sel.Name)
 			}
 			return true
 		})
 	})
+}
+
+// imports reports whether a file imports a package.
+func imports(f *sources.File, path string) bool {
+	return slices.ContainsFunc(f.Syntax.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
+}
+
+// TestASliceThatIsEndedLeavesNothingRunning: its tests end with it, whatever they are at.
+func TestASliceThatIsEndedLeavesNothingRunning(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	t.Setenv("HOLDFAST_ENDLESS", file)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		s := slice{name: "endless", tests: []tests{{"testdata/endless", []string{"TestEndless"}}}}
+		ended <- s.run(ctx, limits{budget: time.Hour})
+	}()
+	var pid int
+	for deadline := time.Now().Add(3 * time.Minute); pid == 0; time.Sleep(20 * time.Millisecond) {
+		if text, err := os.ReadFile(file); err == nil {
+			if pid, err = strconv.Atoi(string(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the test of the slice does not run")
+		}
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a slice that did not come to its end has passed")
+	}
+	if command, err := proc.CommandLine(pid); err == nil && len(command) > 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("its test still runs: %q", command)
+	}
 }
 
 func TestEachSliceHasItsTurn(t *testing.T) {

@@ -3,7 +3,7 @@ package mutation
 import "testing"
 
 func TestLongEachRuleOfBytesHasATestThatFailsWithoutIt(t *testing.T) {
-	eachFailsWithout(t, byteRules)
+	eachFailsWithout(t)
 }
 
 // byteRules: what is read is what was written. Their tests need no cluster.

@@ -6,7 +6,7 @@ import (
 )
 
 func TestLongEachRuleOfTheClusterHasATestThatFailsWithoutIt(t *testing.T) {
-	eachFailsWithout(t, clusterRules)
+	eachFailsWithout(t)
 }
 
 // clusterRules: what is asked of YARN is what the user wants, who may do what is kept to, and

@@ -6,7 +6,7 @@ import (
 )
 
 func TestLongEachRecoveryRuleHasATestThatFailsWithoutIt(t *testing.T) {
-	eachFailsWithout(t, recoveryRules)
+	eachFailsWithout(t)
 }
 
 // recoveryRules: a job that can go on does, what ended it is named, and nothing waits for

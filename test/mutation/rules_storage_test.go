@@ -3,7 +3,7 @@ package mutation
 import "testing"
 
 func TestLongEachStorageRuleHasATestThatFailsWithoutIt(t *testing.T) {
-	eachFailsWithout(t, storageRules)
+	eachFailsWithout(t)
 }
 
 // storageRules: what lies in the user's directory is the user's. Their tests need no

@@ -34,13 +34,13 @@ type rule struct {
 
 const usualLimit = 2 * time.Minute
 
-// ruleSets are the rules of the parts of the product. Each has a long test of its own.
+// ruleSets are the rules of the parts of the product, by the long test that breaks them.
 var ruleSets = map[string][]rule{
-	"storage":  storageRules,
-	"bytes":    byteRules,
-	"HDFS":     hdfsRules,
-	"recovery": recoveryRules,
-	"cluster":  clusterRules,
+	"TestLongEachStorageRuleHasATestThatFailsWithoutIt":      storageRules,
+	"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt":      byteRules,
+	"TestLongEachRuleOfHDFSHasATestThatFailsWithoutIt":       hdfsRules,
+	"TestLongEachRecoveryRuleHasATestThatFailsWithoutIt":     recoveryRules,
+	"TestLongEachRuleOfTheClusterHasATestThatFailsWithoutIt": clusterRules,
 }
 
 // TestMutationsAreUpToDate: the code that each mutation replaces is there once.
@@ -62,9 +62,10 @@ func TestMutationsAreUpToDate(t *testing.T) {
 func TestRulesAreUpToDate(t *testing.T) {
 	seen := map[string]bool{}
 	tests := map[string][]string{} // by package
-	for set, rules := range ruleSets {
-		if len(rules) == 0 {
-			t.Errorf("%s has no rules", set)
+	own := testsOf(t, "test/mutation")
+	for breaks, rules := range ruleSets {
+		if len(rules) == 0 || !slices.Contains(own, breaks) {
+			t.Errorf("%s is to break %d rules, and must be a test", breaks, len(rules))
 		}
 		for _, r := range rules {
 			if seen[r.promise] {
@@ -106,9 +107,13 @@ func testsOf(t *testing.T, pkg string) []string {
 	return names
 }
 
-// eachFailsWithout removes one rule after the other, and fails for those whose test
-// does not fail without them.
-func eachFailsWithout(t *testing.T, rules []rule) {
+// eachFailsWithout removes one rule of the test's after the other, and fails for those whose
+// own test does not fail without them.
+func eachFailsWithout(t *testing.T) {
+	rules := ruleSets[t.Name()]
+	if len(rules) == 0 {
+		t.Fatal("it has no rules to break")
+	}
 	for _, r := range rules {
 		t.Run(r.promise, func(t *testing.T) {
 			begun := time.Now()
@@ -132,6 +137,17 @@ func (r rule) testWithout(t *testing.T) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
+	if filepath.Ext(r.file) == ".py" {
+		compile := exec.CommandContext(ctx, "python3", "-c", "import sys; compile(sys.stdin.read(), sys.argv[1], 'exec')", r.file)
+		text, err := replaceOnce(inModule(t, r.file), r.old, r.new)
+		if err != nil {
+			return "", err
+		}
+		compile.Stdin = strings.NewReader(text)
+		if out, err := compile.CombinedOutput(); err != nil {
+			return string(out), fmt.Errorf("%w: %w", errBuild, err)
+		}
+	}
 	binary := filepath.Join(t.TempDir(), "mutant.test")
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
 	build.Dir = inModule(t, r.pkg)
@@ -149,6 +165,10 @@ func (r rule) testWithout(t *testing.T) (string, error) {
 	return string(out), err
 }
 
+// unprovided is what a test says for which there is no cluster or no Python. Neither has any
+// of the code that rules remove.
+var unprovided = regexp.MustCompile(`starting the test cluster|making a Python environment`)
+
 // judge returns nil if a process that ended with that output and error shows that the
 // rule's test fails.
 func (r rule) judge(out string, err error) error {
@@ -161,6 +181,8 @@ func (r rule) judge(out string, err error) error {
 		return errors.New("it passes without the rule")
 	case errors.Is(err, errBuild) || !errors.As(err, &exit):
 		return err
+	case unprovided.MatchString(out):
+		return errors.New("what it stands on is not there, which shows nothing")
 	case hung && !r.hangs:
 		return errors.New("it did not end in time, which shows nothing")
 	case hung:
@@ -192,6 +214,8 @@ func TestWhatShowsThatATestFails(t *testing.T) {
 		"it does not build":        {rule{test: "TestA"}, failed, fmt.Errorf("%w: %w", errBuild, exit), false},
 		"it was not run":           {rule{test: "TestA"}, failed, os.ErrNotExist, false},
 		"the process fails":        {rule{test: "TestA"}, "cannot start a cluster\n", exit, false},
+		"its cluster is not there": {rule{test: "TestA"}, "--- FAIL: TestA (0.00s)\n    a_test.go:1: starting the test cluster: no java on the PATH\nFAIL\n", exit, false},
+		"nor is its Python":        {rule{test: "TestA"}, "--- FAIL: TestA (0.00s)\n    a_test.go:1: making a Python environment with TensorFlow: no network\nFAIL\n", exit, false},
 		"it hangs":                 {rule{test: "TestA"}, hung, exit, false},
 		"it hangs, as it should":   {rule{test: "TestA", hangs: true}, hung, exit, true},
 		"it fails instead of that": {rule{test: "TestA", hangs: true}, failed, exit, false},

@@ -50,9 +50,9 @@ func Claim(n int) (*Block, error) {
 	return nil, fmt.Errorf("found no block of %d free ports between %d and %d: are other clusters still running?", n, firstBlock, lastBlock+blockSize)
 }
 
-// free reports whether any program can listen on the ports of the block, on any address: also one
-// that does not set SO_REUSEADDR, and so is refused a port of which connections were closed within
-// the last minute.
+// free reports whether any program can listen on the ports of the block, on any address of
+// IPv4 and on ::1, by TCP and UDP: also one that does not set SO_REUSEADDR, and so is refused a
+// port of which connections were closed within the last minute.
 func (b *Block) free(n int) bool {
 	plain := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) (err error) {
 		callErr := conn.Control(func(fd uintptr) {
@@ -60,12 +60,24 @@ func (b *Block) free(n int) bool {
 		})
 		return errors.Join(callErr, err)
 	}}
+	ctx := context.Background()
 	for i := range n {
-		l, err := plain.Listen(context.Background(), "tcp4", ":"+strconv.Itoa(b.Base+i))
+		all := ":" + strconv.Itoa(b.Base+i)
+		l, err := plain.Listen(ctx, "tcp4", all)
 		if err != nil {
 			return false
 		}
 		l.Close()
+		datagrams, err := plain.ListenPacket(ctx, "udp4", all)
+		if err != nil {
+			return false
+		}
+		datagrams.Close()
+		if l, err = plain.Listen(ctx, "tcp6", b.Addr("::1", i)); err == nil {
+			l.Close()
+		} else if errors.Is(err, unix.EADDRINUSE) { // else the machine has no IPv6
+			return false
+		}
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package ports_test
 
 import (
+	"io"
 	"net"
 	"testing"
 
@@ -41,5 +42,34 @@ func TestPortsOfWhichConnectionsWereClosedLately(t *testing.T) {
 	defer again.Close()
 	if again.Base == block.Base {
 		t.Errorf("port %d is given to the next, and a connection of it was just closed", again.Base)
+	}
+}
+
+// TestPortsOfOtherKinds: a block is free of any that listens there, also by IPv6 or UDP only.
+func TestPortsOfOtherKinds(t *testing.T) {
+	for _, network := range []string{"tcp6", "udp4"} {
+		block, err := ports.Claim(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block.Close()
+		var listener io.Closer
+		if network == "udp4" {
+			listener, err = net.ListenPacket(network, block.Addr("127.0.0.1", 0))
+		} else {
+			listener, err = net.Listen(network, block.Addr("::1", 0))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ports.Claim(1)
+		listener.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Base == block.Base {
+			t.Errorf("port %d is given away, and another program listens there by %s", again.Base, network)
+		}
+		again.Close()
 	}
 }

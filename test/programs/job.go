@@ -98,6 +98,16 @@ func (j *job) until(moment time.Time) int64 {
 	return last
 }
 
+// highest is the highest step that was told of; 0 if none was.
+func (j *job) highest() (step int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, m := range j.steps {
+		step = max(step, m.step)
+	}
+	return step
+}
+
 // wentOn returns what contradicts that a task was lost and the others went on: attempts that
 // told of a step twice, and those of other tasks that were started again. before and after are
 // the job's states before and after.

@@ -13,6 +13,7 @@ import (
 // loss is something that a job loses.
 type loss struct {
 	column int
+	moves  bool // the task goes on in another container
 	// inject causes it, and returns the task that is lost. restore, if not nil, gives back
 	// what the next loss needs.
 	inject func(*job, *proto.JobStatus) (task string, restore func(context.Context) error, err error)
@@ -20,9 +21,9 @@ type loss struct {
 
 // losses are in the order in which jobs lose them; the last is one of YARN only.
 var losses = []loss{
-	{processKilled, killProcess},
-	{containerKilled, killContainer},
-	{nodeLost, loseNode},
+	{processKilled, false, killProcess},
+	{containerKilled, true, killContainer},
+	{nodeLost, true, loseNode},
 }
 
 func killProcess(j *job, s *proto.JobStatus) (string, func(context.Context) error, error) {
@@ -56,6 +57,18 @@ func kill(pid int) error {
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("killing process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// struck returns what contradicts that a task was lost in this way, by its states before and
+// after.
+func (l loss) struck(before, after *proto.TaskStatus) error {
+	switch {
+	case after.Attempt <= before.Attempt:
+		return fmt.Errorf("%s is at attempt %d, as before: it was not lost", after.Task, after.Attempt)
+	case l.moves && after.Container == before.Container:
+		return fmt.Errorf("%s is in %s, as before: its container was not lost", after.Task, after.Container)
 	}
 	return nil
 }
@@ -146,6 +159,9 @@ func (j *job) loseOne(ctx context.Context, l loss, result *Result) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := l.struck(victim(s, task), victim(after, task)); err != nil {
+		return err
+	}
 	result.pass(l.column, fmt.Sprintf("%.1f s", next.at.Sub(at).Seconds()))
 	j.Log("%s: %s lost after the checkpoint of step %d, step %d after %s", j.p.Name, task, j.before, next.step, next.at.Sub(at).Round(100*time.Millisecond))
 	if next.step < j.before {
@@ -172,12 +188,7 @@ func (j *job) finish(ctx context.Context, result *Result) error {
 	if err != nil {
 		return err
 	}
-	result.pass(toTheEnd, "yes")
-	if end.Step > 0 {
-		result.pass(stepsKnown, "yes")
-	} else {
-		result.fail(stepsKnown, errors.New("status knows no step"))
-	}
+	j.judgeSteps(end, result)
 	all, err := j.checkpoints(ctx)
 	if err != nil {
 		return err
@@ -201,4 +212,16 @@ func (j *job) finish(ctx context.Context, result *Result) error {
 	}
 	result.pass(checkpointsKnown, fmt.Sprintf("%d of %s", known, j.p.Format))
 	return nil
+}
+
+// judgeSteps looks at how far a job has come that has succeeded, and how far status says.
+func (j *job) judgeSteps(end *proto.JobStatus, result *Result) {
+	result.pass(toTheEnd, "yes")
+	if told := j.highest(); !j.p.nearly(told) {
+		result.fail(toTheEnd, fmt.Errorf("the job has succeeded, and told of step %d of %d at most", told, j.p.last()))
+	}
+	result.pass(stepsKnown, "yes")
+	if !j.p.nearly(end.Step) {
+		result.fail(stepsKnown, fmt.Errorf("status knows step %d of %d", end.Step, j.p.last()))
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -86,6 +87,21 @@ func sortedFamilies() []string {
 	slices.Sort(all)
 	return all
 }
+
+// last is the step that a program is to come to; 0 if its command does not say.
+func (p Program) last() int64 {
+	for i, word := range p.Command[:max(0, len(p.Command)-1)] {
+		if word == "--steps" || word == "--max-update" {
+			n, _ := strconv.ParseInt(p.Command[i+1], 10, 64) // TestRows misses what is no number
+			return n
+		}
+	}
+	return 0
+}
+
+// nearly reports whether a step is so near the last that a program has come to its end: not
+// all tell of each step, and losses come in the first third.
+func (p Program) nearly(step int64) bool { return 4*step >= 3*p.last() }
 
 // arguments are those of yarn-submit run.
 func (p Program) arguments(python, examples, store string) []string {

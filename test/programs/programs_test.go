@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"holdfast/proto"
 )
 
 // TestRows: each program can be told from the others, and what it needs is there.
@@ -24,7 +26,7 @@ func TestRows(t *testing.T) {
 				t.Errorf("%s: %v", p.Name, err)
 			}
 		}
-		if p.Step.NumSubexp() != 1 || len(p.Packages) == 0 || p.Victim == "" || p.Format == "" {
+		if p.Step.NumSubexp() != 1 || len(p.Packages) == 0 || p.Victim == "" || p.Format == "" || p.last() == 0 {
 			t.Errorf("%s is not described in full: %+v", p.Name, p)
 		}
 	}
@@ -39,6 +41,50 @@ func TestArguments(t *testing.T) {
 	want := "--name p --env OMP_NUM_THREADS=1 --checkpoint ./logs=hdfs:///s --worker 2 --files /ex/a/x.py -- /venv/bin/torchrun /venv/bin/python x.py"
 	if got != want {
 		t.Errorf("arguments %q, want %q", got, want)
+	}
+}
+
+// TestTheEnd: a job that succeeds early, or of whose steps little is known, is not well.
+func TestTheEnd(t *testing.T) {
+	p := Program{Command: []string{"python", "x.py", "--steps", "300"}}
+	for _, c := range []struct {
+		told, known int64
+		ended, is   string // the cells
+	}{
+		{300, 300, "yes", "yes"},
+		{280, 300, "yes", "yes"},
+		{80, 300, "NO", "yes"},
+		{300, 80, "yes", "NO"},
+		{0, 0, "NO", "NO"},
+	} {
+		j := &job{p: p, steps: []mark{{step: c.told}}}
+		r := &Result{Program: p}
+		j.judgeSteps(&proto.JobStatus{Step: c.known}, r)
+		if ended, is := r.cells[toTheEnd].String(), r.cells[stepsKnown].String(); ended != c.ended || is != c.is {
+			t.Errorf("told of step %d, status has step %d: to the end %s, steps known %s", c.told, c.known, ended, is)
+		}
+	}
+}
+
+// TestWhatIsNotLost: a loss that was none has no time in the table.
+func TestWhatIsNotLost(t *testing.T) {
+	before := &proto.TaskStatus{Task: "worker-0", Attempt: 1, Container: "c1"}
+	for _, c := range []struct {
+		attempt         int32
+		container       string
+		process, others bool // it shows that a process was lost, or what has it
+	}{
+		{1, "c1", false, false},
+		{2, "c1", true, false},
+		{2, "c2", true, true},
+		{1, "c2", false, false},
+	} {
+		for _, l := range losses {
+			err := l.struck(before, &proto.TaskStatus{Task: "worker-0", Attempt: c.attempt, Container: c.container})
+			if want := l.column == processKilled && c.process || c.others; (err == nil) != want {
+				t.Errorf("%s, attempt %d in %s: %v", columns[l.column], c.attempt, c.container, err)
+			}
+		}
 	}
 }
 

@@ -58,18 +58,22 @@ func Run(ctx context.Context, o Options, programs []Program) (results []Result, 
 			return nil, err
 		}
 	}
-	if r.home, err = os.MkdirTemp("", "holdfast-programs-"); err != nil {
-		return nil, fmt.Errorf("making a directory: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(r.home)) }()
-	r.stores = filepath.Join(r.home, "stores")
-	if !o.Local {
+	if o.Local {
+		if r.home, err = os.MkdirTemp("", "holdfast-programs-"); err != nil {
+			return nil, fmt.Errorf("making a directory: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(r.home)) }()
+		r.stores = filepath.Join(r.home, "stores")
+	} else {
 		conf := map[string]string{"yarn.nodemanager.resource.memory-mb": fmt.Sprint(nodeMB)}
 		if r.cluster, err = testcluster.Start(ctx, testcluster.Options{Conf: conf}); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, r.cluster.Stop()) }()
-		r.stores = r.cluster.HDFS() + "/programs"
+		r.stores, r.home = r.cluster.HDFS()+"/programs", filepath.Join(r.cluster.Dir(), "home") // which goes with the cluster
+		if err := os.Mkdir(r.home, 0o755); err != nil {
+			return nil, fmt.Errorf("making the home of who runs the jobs: %w", err)
+		}
 	}
 	for _, p := range programs {
 		result, err := r.run(ctx, p)

@@ -140,8 +140,12 @@ func (d *Daemon) Kill() error {
 }
 
 // Pause stops the daemon by SIGSTOP, and returns once its last thread has
-// stopped: its ports accept connections and answer nothing.
+// stopped: its ports accept connections and answer nothing. That it does not run is an
+// error.
 func (d *Daemon) Pause() error {
+	if !d.Running() {
+		return fmt.Errorf("%s does not run, and cannot be paused", d.name)
+	}
 	if err := d.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}

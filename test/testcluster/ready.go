@@ -105,7 +105,7 @@ func (c *Cluster) Fsyncs(t TB) (total int) {
 	defer cancel()
 	for i := range c.opts.DataNodes {
 		var dn struct{ FsyncCount int }
-		if err := jmx(ctx, c.browser, c.at(portDN(i)+1), "Hadoop:service=DataNode,name=DataNodeActivity-*", &dn); err != nil {
+		if err := jmx(ctx, c.browser, c.reached(portDN(i)+1), "Hadoop:service=DataNode,name=DataNodeActivity-*", &dn); err != nil {
 			t.Fatalf("the metrics of DataNode %d: %v", i, err)
 		}
 		total += dn.FsyncCount

@@ -11,14 +11,16 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/test/ports"
 	"holdfast/test/testcluster/dist"
 	"holdfast/test/testcluster/properties"
 )
 
-// The places of a Router's ports, at the end of a block.
+// The places of a Router's ports, in a block of its own.
 const (
-	portRouterRPC = 90 + iota
+	portRouterRPC = iota
 	portRouterAdmin
+	routerPorts
 )
 
 // StartRouter starts a Router (router-based federation) over this cluster's namespace,
@@ -31,15 +33,18 @@ func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string
 	if err != nil {
 		return "", err
 	}
-	at := c.at
+	if c.router, err = ports.Claim(routerPorts); err != nil {
+		return "", err
+	}
+	at := func(place int) string { return c.router.Addr(c.loopback(), place) }
 	const prefix = "dfs.federation.router."
 	d := &Daemon{cluster: c, name: "router", class: "org.apache.hadoop.hdfs.server.federation.router.DFSRouter", dir: filepath.Join(c.dir, "router")}
 	p := c.common()
 	maps.Copy(p, properties.Set{
 		"hadoop.tmp.dir":                        filepath.Join(d.dir, "tmp"),
 		"dfs.nameservices":                      "near,far",
-		"dfs.namenode.rpc-address.near":         at(portNNRPC),
-		"dfs.namenode.http-address.near":        at(portNNWeb),
+		"dfs.namenode.rpc-address.near":         c.at(portNNRPC),
+		"dfs.namenode.http-address.near":        c.at(portNNWeb),
 		"dfs.namenode.rpc-address.far":          other.at(portNNRPC),
 		"dfs.namenode.http-address.far":         other.at(portNNWeb),
 		prefix + "rpc-address":                  at(portRouterRPC),

@@ -63,6 +63,7 @@ type Cluster struct {
 	dist     dist.Dist
 	kmsJars  string
 	ports    *ports.Block
+	router   *ports.Block // nil without a Router
 	watchdog *processes.Watchdog
 	user     string
 	kdc      *kdc.KDC  // nil without security
@@ -163,8 +164,13 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 // Later calls do nothing.
 func (c *Cluster) Stop() error {
 	err := c.watchdog.Stop()
-	for _, d := range c.daemons {
-		d.wait()
+	if err == nil { // else some may not have ended
+		for _, d := range c.daemons {
+			d.wait()
+		}
+	}
+	if c.router != nil {
+		err = errors.Join(err, c.router.Close())
 	}
 	return errors.Join(err, c.ports.Close())
 }

@@ -8,7 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -216,10 +219,13 @@ func TestTheTestIsKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	kill := sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	defer kill()
 	line := make([]byte, 4096)
 	n, err := stdout.Read(line)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
 	if err != nil {
 		t.Fatalf("it printed no configuration directory: %v", err)
 	}
@@ -228,11 +234,72 @@ func TestTheTestIsKilled(t *testing.T) {
 		t.Fatalf("it printed %q", line[:n])
 	}
 	dir := filepath.Dir(conf)
+	if _, err := os.Stat(dir); err != nil || len(leftovers(t, dir)) < 2 {
+		t.Fatalf("of a NameNode and a DataNode with the directory %s (%v) there are the processes %q", dir, err, leftovers(t, dir))
+	}
+	kill()
 	eventually(t, "the killed process's cluster is gone", func() bool {
 		_, err := os.Stat(dir)
 		return errors.Is(err, os.ErrNotExist) && len(leftovers(t, dir)) == 0
 	})
 	if got := hadoop(t, other, "fs", "-ls", "/"); !strings.Contains(got, "/user") {
 		t.Errorf("the other cluster's root is %q", got)
+	}
+}
+
+// TestTheWatchdogIsKilled: a cluster is stopped without its watchdog, which is told.
+func TestTheWatchdogIsKilled(t *testing.T) {
+	c, err := testcluster.Start(t.Context(), testcluster.Options{KDCOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := c.Dir()
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, path := range environments {
+		text, _ := os.ReadFile(path)
+		if bytes.Contains(text, []byte("HOLDFAST_TESTCLUSTER_WATCHDOG="+dir+"\x00")) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			must(t, syscall.Kill(pid, syscall.SIGKILL))
+			killed++
+		}
+	}
+	if killed != 1 {
+		t.Errorf("%d watchdogs of %s were killed", killed, dir)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Stop() }()
+	select {
+	case err := <-stopped:
+		if err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("its watchdog was killed, and it stops with %v", err)
+		}
+	case <-time.After(2 * time.Minute):
+		must(t, c.Daemon("kdc").Kill())
+		t.Error("the cluster does not stop")
+	}
+	gone(t, dir)
+}
+
+// TestAPauseOfWhatHasEnded: it is no pause.
+func TestAPauseOfWhatHasEnded(t *testing.T) {
+	c := start(t, testcluster.Options{KDCOnly: true})
+	kdc := c.Daemon("kdc")
+	must(t, kdc.Kill())
+	if err := kdc.Pause(); err == nil || !strings.Contains(err.Error(), "kdc does not run") {
+		t.Errorf("paused: %v", err)
+	}
+	must(t, kdc.Restart(t.Context()))
+	must(t, kdc.Pause())
+	must(t, kdc.Resume())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -34,8 +34,8 @@ func run(ctx context.Context) error {
 		fmt.Printf("%6.1f %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}}
 	flag.StringVar(&o.Submit, "submit", "bin/yarn-submit", "the yarn-submit `binary`")
-	flag.StringVar(&o.Script, "script", "examples/monitored-session/monitored_session.py", "the `program` that trains")
-	flag.StringVar(&o.Examples, "examples", "examples", "the `directory` of the programs that scenarios run")
+	flag.StringVar(&o.Script, "script", "", "the `program` that trains (default that of the example monitored-session)")
+	flag.StringVar(&o.Examples, "examples", "", "the `directory` of the programs that scenarios run (default this module's)")
 	flag.Uint64Var(&o.Seed, "seed", 1, "of the order, of pairs and of what is struck")
 	flag.IntVar(&o.PerJob, "per-job", 8, "a job trains for as long as so many `rounds` take at most")
 	flag.IntVar(&o.Spares, "spares", 0, "spare containers of a job")

@@ -20,12 +20,12 @@ import (
 // which all that the benchmarks compare with is fetched too.
 const defaultVersion = "3.4.2"
 
-// versionEnv names another version, as make's HADOOP does.
-const versionEnv = "HOLDFAST_TEST_HADOOP"
+// VersionEnv is the variable that names another version, as make's HADOOP does.
+const VersionEnv = "HOLDFAST_TEST_HADOOP"
 
 // Version is Hadoop's.
 func Version() string {
-	if v := os.Getenv(versionEnv); v != "" {
+	if v := os.Getenv(VersionEnv); v != "" {
 		return v
 	}
 	return defaultVersion

@@ -2,6 +2,7 @@ package processes
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -42,15 +43,20 @@ func init() {
 // clear up it prints.
 func keep(dir string) int {
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	err := clear(dir)
-	if err == nil && os.Getenv(keepEnv) == "" {
-		err = remove(dir)
-	}
-	if err != nil {
+	if err := end(dir); err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	return 0
+}
+
+// end ends what belongs to the cluster and removes its directory.
+func end(dir string) error {
+	err := clear(dir)
+	if err == nil && os.Getenv(keepEnv) == "" {
+		err = remove(dir)
+	}
+	return err
 }
 
 // clear ends everything that belongs to the cluster. It looks again until it
@@ -112,6 +118,7 @@ func mountsBelow(dir string) ([]string, error) {
 
 // Watchdog is the cluster's end of its watchdog.
 type Watchdog struct {
+	dir    string // the cluster's
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	output strings.Builder
@@ -126,7 +133,7 @@ func StartWatchdog(dir string, ports *ports.Block) (*Watchdog, error) {
 		return nil, fmt.Errorf("starting the cluster's watchdog: %w", err)
 	}
 	defer hold.Close()
-	k := &Watchdog{cmd: exec.Command("/proc/self/exe")}
+	k := &Watchdog{dir: dir, cmd: exec.Command("/proc/self/exe")}
 	k.cmd.Args = []string{filepath.Base(os.Args[0]), "testcluster-watchdog"}
 	k.cmd.Env = append(os.Environ(), watchdogEnv+"="+dir)
 	k.cmd.Dir = "/"
@@ -146,12 +153,18 @@ func StartWatchdog(dir string, ports *ports.Block) (*Watchdog, error) {
 // Pid is the watchdog's process, and the process group for the cluster's daemons.
 func (k *Watchdog) Pid() int { return k.cmd.Process.Pid }
 
-// Stop has the watchdog end the cluster, and returns when it has. Later calls return the same.
+// Stop has the watchdog end the cluster, and returns when it has; for one that was killed,
+// which is an error, this process does it. Later calls return the same.
 func (k *Watchdog) Stop() error {
 	k.once.Do(func() {
 		k.stdin.Close()
-		if err := k.cmd.Wait(); err != nil {
-			k.err = fmt.Errorf("stopping the cluster: %w: %s", err, strings.TrimSpace(k.output.String()))
+		err := k.cmd.Wait()
+		if err == nil {
+			return
+		}
+		k.err = fmt.Errorf("stopping the cluster: %w: %s", err, strings.TrimSpace(k.output.String()))
+		if !k.cmd.ProcessState.Exited() {
+			k.err = errors.Join(k.err, end(k.dir))
 		}
 	})
 	return k.err

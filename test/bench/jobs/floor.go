@@ -1,4 +1,4 @@
-package bench
+package jobs
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 // floor runs tasks under command bare, which does nothing but to get containers
 // and to start the script in them, and calls do with the application's id
 // meanwhile. It returns when that was submitted.
-func (b *bench) floor(ctx context.Context, tasks int, m marks, do func(yarn.ApplicationID) error) (submitted time.Time, err error) {
-	c, err := conf.Load(b.cluster.ConfDir())
+func (b *Jobs) floor(ctx context.Context, tasks int, m marks, do func(yarn.ApplicationID) error) (submitted time.Time, err error) {
+	c, err := conf.Load(b.Cluster.ConfDir())
 	if err != nil {
 		return submitted, err
 	}
@@ -34,8 +34,8 @@ func (b *bench) floor(ctx context.Context, tasks int, m marks, do func(yarn.Appl
 	err = client.Submit(ctx, yarn.Submission{
 		ID: id, Name: "bare", MaxAttempts: 2, Master: yarn.Resource{MemoryMB: 256, VCores: 1},
 		Launch: yarn.Launch{
-			Command:     fmt.Sprintf("exec %s %d %s %s %s", filepath.Join(b.dir, "bare"), tasks, containerMB, m.script, m.stages()),
-			Environment: map[string]string{conf.EnvDir: b.cluster.ConfDir()},
+			Command:     fmt.Sprintf("exec %s %d %s %s %s", filepath.Join(b.Dir, "bare"), tasks, containerMB, m.script, m.stages()),
+			Environment: map[string]string{conf.EnvDir: b.Cluster.ConfDir()},
 		},
 	})
 	if err != nil {

@@ -1,11 +1,10 @@
-package bench
+package jobs
 
 import (
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 
 	"holdfast/container/proctree"
 	"holdfast/test/asuser"
+	"holdfast/test/bench"
+	"holdfast/test/ports"
 	"holdfast/test/pyenv"
 )
 
@@ -27,16 +28,16 @@ const quickTorchrun = "torchrun, quickest settings"
 
 const quick = "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=2"
 
-// elastic compares what it costs four ranks of PyTorch to lose one, and to get one more,
+// Elastic compares what it costs four ranks of PyTorch to lose one, and to get one more,
 // with torchelastic's own launcher on the same machine: two processes each, the agent and
 // the rank, are killed; a rank joins by yarn-submit scale, and by another torchrun.
-func (b *bench) elastic(ctx context.Context) error {
+func (b *Jobs) Elastic(ctx context.Context) error {
 	python, err := pyenv.Torch22.Make(ctx)
 	if err != nil {
 		return err
 	}
 	names := []string{"yarn-submit", "torchrun", quickTorchrun}
-	lost, grown := map[string]series{}, map[string]series{}
+	lost, grown := map[string]bench.Series{}, map[string]bench.Series{}
 	for range b.Pairs {
 		for _, name := range names {
 			l, g, err := b.elasticRun(ctx, python, name)
@@ -48,16 +49,16 @@ func (b *bench) elastic(ctx context.Context) error {
 	}
 	for _, m := range []struct {
 		title string
-		took  map[string]series
+		took  map[string]bench.Series
 	}{
 		{"PyTorch, 4 ranks on one machine: from the loss of one to the next step", lost},
 		{"PyTorch, 3 ranks: from another one's being started to a step by 4", grown},
 	} {
-		b.title(m.title)
+		b.Title(m.title)
 		for _, name := range names {
-			line(b.Out, name, m.took[name].format(" s", 1))
+			bench.Line(b.Out, name, m.took[name].Format(" s", 1))
 			if name != names[0] {
-				line(b.Out, "  ratio", ratios(m.took[names[0]], m.took[name]).format("", 2))
+				bench.Line(b.Out, "  ratio", bench.Ratios(m.took[names[0]], m.took[name]).Format("", 2))
 			}
 		}
 		fmt.Fprintln(b.Out)
@@ -74,8 +75,8 @@ type ranks interface {
 }
 
 // elasticRun has one contestant's ranks lose one of four, and get another.
-func (b *bench) elasticRun(ctx context.Context, python, name string) (lost, grown float64, err error) {
-	dir, err := os.MkdirTemp(b.dir, "ranks-")
+func (b *Jobs) elasticRun(ctx context.Context, python, name string) (lost, grown float64, err error) {
+	dir, err := os.MkdirTemp(b.Dir, "ranks-")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -162,7 +163,7 @@ type ourRanks struct {
 	job  string
 }
 
-func (b *bench) startRanks(ctx context.Context, python, dir, marks string) (ranks, error) {
+func (b *Jobs) startRanks(ctx context.Context, python, dir, marks string) (ranks, error) {
 	r := &ourRanks{user: asuser.Caller{Submit: b.Submit, Home: filepath.Join(dir, "home"), Dir: dir}}
 	var err error
 	r.job, err = r.user.Run(ctx, "--local", "--framework", "pytorch", "--worker", "3..4", "--env", "MARKS="+marks, "--files", "elastic.py",
@@ -195,20 +196,18 @@ func (r *ourRanks) stop(ctx context.Context) error {
 // torchruns are as many launchers of torchelastic as there are ranks. The first of them is
 // told to serve the store of all; where none is told, whichever is first to listen does.
 type torchruns struct {
+	ports   *ports.Block // the first one's
 	command func(ctx context.Context, serves bool) *exec.Cmd
 	started []*exec.Cmd
 }
 
 func startTorchrun(ctx context.Context, python, dir, marks, settings string) (ranks, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	block, err := ports.Claim(1)
 	if err != nil {
 		return nil, err
 	}
-	endpoint := l.Addr().String()
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
-	r := &torchruns{command: func(ctx context.Context, serves bool) *exec.Cmd {
+	endpoint := block.Addr("127.0.0.1", 0)
+	r := &torchruns{ports: block, command: func(ctx context.Context, serves bool) *exec.Cmd {
 		conf := fmt.Sprintf("is_host=%t", serves)
 		if settings != "" {
 			conf += "," + settings
@@ -255,7 +254,7 @@ func (r *torchruns) stop(context.Context) error {
 	for _, cmd := range r.started {
 		err = errors.Join(err, endAll(cmd))
 	}
-	return err
+	return errors.Join(err, r.ports.Close())
 }
 
 // endAll kills a process and its descendants, as the loss of their host does, and waits

@@ -1,4 +1,4 @@
-module holdfast/test/bench/peer
+module holdfast/test/bench/files/peer
 
 go 1.26.0
 

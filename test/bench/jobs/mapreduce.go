@@ -1,4 +1,4 @@
-package bench
+package jobs
 
 import (
 	"bytes"
@@ -18,12 +18,12 @@ var onYarn = []string{"-Dmapreduce.framework.name=yarn", "-Dyarn.app.mapreduce.a
 
 // mapReduceJob runs a MapReduce job that sleeps, calls do with its id meanwhile, and kills it.
 // Its one task is in its application master ("uber"), so that nodes need no shuffle service.
-func (b *bench) mapReduceJob(ctx context.Context, do func(job string) error) error {
+func (b *Jobs) mapReduceJob(ctx context.Context, do func(job string) error) error {
 	jars, err := dist.MapReduceJars(ctx)
 	if err != nil {
 		return err
 	}
-	classpath := strings.Join(append(slices.Clone(jars), filepath.Join(filepath.Dir(b.cluster.Jar("hadoop-common")), "*")), ",")
+	classpath := strings.Join(append(slices.Clone(jars), filepath.Join(filepath.Dir(b.Cluster.Jar("hadoop-common")), "*")), ",")
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	cmd, err := b.mapReduce(running, "org.apache.hadoop.mapreduce.SleepJob", append(slices.Clone(onYarn),
@@ -70,7 +70,7 @@ func (b *bench) mapReduceJob(ctx context.Context, do func(job string) error) err
 	if err := do(strings.Replace(id, "application_", "job_", 1)); err != nil {
 		return err
 	}
-	if _, err := b.cluster.Hadoop(ctx, "application", "-kill", id); err != nil {
+	if _, err := b.Cluster.Hadoop(ctx, "application", "-kill", id); err != nil {
 		return err
 	}
 	stop()
@@ -79,12 +79,12 @@ func (b *bench) mapReduceJob(ctx context.Context, do func(job string) error) err
 }
 
 // mapReduce is the process of a command of MapReduce's, not yet started.
-func (b *bench) mapReduce(ctx context.Context, class string, args ...string) (*exec.Cmd, error) {
+func (b *Jobs) mapReduce(ctx context.Context, class string, args ...string) (*exec.Cmd, error) {
 	jars, err := dist.MapReduceJars(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cmd := b.cluster.HadoopCommand(ctx, append([]string{class}, args...)...)
+	cmd := b.Cluster.HadoopCommand(ctx, append([]string{class}, args...)...)
 	cmd.Args[slices.Index(cmd.Args, "-cp")+1] += ":" + strings.Join(jars, ":")
 	return cmd, nil
 }

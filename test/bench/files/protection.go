@@ -1,4 +1,4 @@
-package bench
+package files
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"holdfast/test/bench"
 	"holdfast/test/testcluster"
 	"holdfast/test/testcluster/kdc"
 )
@@ -44,15 +45,15 @@ const aes = "AES/CTR/NoPadding"
 // protection: some of the ciphers are very slow.
 const protectedPart = 8
 
-// protection compares writing and reading one file on a cluster with Kerberos, at
+// Protection compares writing and reading one file on a cluster with Kerberos, at
 // each protection of data transfer. It is a cluster of its own.
-func (b *bench) protection(ctx context.Context) error {
-	return b.withKerberos(ctx, func(secure *bench, tickets string) error { return secure.protectedRates(ctx, tickets) })
+func (b *Files) Protection(ctx context.Context) error {
+	return b.withKerberos(ctx, func(secure *Files, tickets string) error { return secure.protectedRates(ctx, tickets) })
 }
 
 // withKerberos does something on a cluster with Kerberos that is started for it, with
 // alice's tickets.
-func (b *bench) withKerberos(ctx context.Context, do func(secure *bench, tickets string) error) (err error) {
+func (b *Files) withKerberos(ctx context.Context, do func(secure *Files, tickets string) error) (err error) {
 	c, err := testcluster.Start(ctx, testcluster.Options{HDFSOnly: true, Security: &testcluster.Security{}})
 	if err != nil {
 		return err
@@ -62,28 +63,28 @@ func (b *bench) withKerberos(ctx context.Context, do func(secure *bench, tickets
 	if err != nil {
 		return err
 	}
-	return do(&bench{Options: b.Options, cluster: c, dir: b.dir}, tickets)
+	return do(b.with(c), tickets)
 }
 
-func (b *bench) protectedRates(ctx context.Context, tickets string) error {
+func (b *Files) protectedRates(ctx context.Context, tickets string) error {
 	mb := max(1, b.FileMB/protectedPart)
 	for _, p := range protections {
-		if err := b.cluster.Reconfigure(ctx, p.properties()); err != nil {
+		if err := b.Cluster.Reconfigure(ctx, p.properties()); err != nil {
 			return err
 		}
 		written, read, err := b.protected(ctx, mb, tickets)
 		if err != nil {
 			return err
 		}
-		b.title(fmt.Sprintf("%d MB at a time, replication 3, data transfer by %s", mb, p.name))
+		b.Title(fmt.Sprintf("%d MB at a time, replication 3, data transfer by %s", mb, p.name))
 		for _, r := range []struct {
 			what string
-			rate map[string]series
+			rate map[string]bench.Series
 		}{{"written", written}, {"read", read}} {
 			for _, name := range []string{client, javaIO} {
-				line(b.Out, name+", "+r.what, r.rate[name].format(" MB/s", 0))
+				bench.Line(b.Out, name+", "+r.what, r.rate[name].Format(" MB/s", 0))
 			}
-			line(b.Out, "times as fast", ratios(r.rate[client], r.rate[javaIO]).format("", 2))
+			bench.Line(b.Out, "times as fast", bench.Ratios(r.rate[client], r.rate[javaIO]).Format("", 2))
 		}
 		fmt.Fprintln(b.Out)
 	}
@@ -93,14 +94,14 @@ func (b *bench) protectedRates(ctx context.Context, tickets string) error {
 // protected writes and reads files of so many MB as alice, and returns the rates
 // of both contestants in MB/s. What a JVM's start takes varies by more than what
 // some of the transfers take, so that the median of all is taken off each.
-func (b *bench) protected(ctx context.Context, mb int, tickets string) (written, read map[string]series, err error) {
+func (b *Files) protected(ctx context.Context, mb int, tickets string) (written, read map[string]bench.Series, err error) {
 	const home = "/user/" + kdc.Alice
-	var starts series
-	wrote, got := map[string]series{}, map[string]series{} // seconds
+	var starts bench.Series
+	wrote, got := map[string]bench.Series{}, map[string]bench.Series{} // seconds
 	timed := func(cmd *exec.Cmd) (float64, error) {
-		cmd.Env = append(cmd.Env, "KRB5_CONFIG="+b.cluster.KDC().Config(), "KRB5CCNAME="+tickets)
-		u, err := measure(cmd)
-		return u.wall, err
+		cmd.Env = append(cmd.Env, "KRB5_CONFIG="+b.Cluster.KDC().Config(), "KRB5CCNAME="+tickets)
+		u, err := bench.Measure(cmd)
+		return u.Wall, err
 	}
 	for round := range b.Pairs + 1 { // the first warms the caches and does not count
 		started, err := timed(b.shell(ctx, "-ls", home))
@@ -111,12 +112,12 @@ func (b *bench) protected(ctx context.Context, mb int, tickets string) (written,
 			starts = append(starts, started)
 		}
 		for i, name := range []string{client, javaIO} {
-			local := filepath.Join(b.dir, fmt.Sprintf("protected-%d-%d", round, i))
+			local := filepath.Join(b.Dir, fmt.Sprintf("protected-%d-%d", round, i))
 			if err := noise(local, int64(mb)<<20, byte(round)); err != nil {
 				return nil, nil, err
 			}
-			uri := b.cluster.HDFS() + home + "/" + filepath.Base(local)
-			put, get := b.program(ctx, "ours", "put", b.cluster.HDFS()+home, local), b.program(ctx, "ours", "get", uri)
+			uri := b.Cluster.HDFS() + home + "/" + filepath.Base(local)
+			put, get := b.program(ctx, "ours", "put", b.Cluster.HDFS()+home, local), b.program(ctx, "ours", "get", uri)
 			if name == javaIO {
 				put, get = b.shell(ctx, "-put", local, uri), b.shell(ctx, "-cat", uri)
 				get.Stdout = nowhere
@@ -134,18 +135,18 @@ func (b *bench) protected(ctx context.Context, mb int, tickets string) (written,
 			}
 		}
 	}
-	rates := func(took map[string]series) map[string]series {
-		all := map[string]series{}
+	rates := func(took map[string]bench.Series) map[string]bench.Series {
+		all := map[string]bench.Series{}
 		for name, seconds := range took {
 			for _, x := range seconds {
 				if name == javaIO {
-					x -= starts.median()
+					x -= starts.Median()
 				}
 				all[name] = append(all[name], float64(mb)/x)
 			}
 		}
 		return all
 	}
-	_, err = b.cluster.Hadoop(ctx, "fs", "-rm", "-skipTrash", home+"/protected-*")
+	_, err = b.Cluster.Hadoop(ctx, "fs", "-rm", "-skipTrash", home+"/protected-*")
 	return rates(wrote), rates(got), err
 }

@@ -1,4 +1,4 @@
-package bench
+package files
 
 import (
 	"bytes"
@@ -10,21 +10,22 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/test/bench"
 	"holdfast/test/pyenv"
 )
 
 //go:embed checkpoint.py
 var checkpointer string
 
-// checkpoint compares TensorFlow's own saving and restoring through the mount
+// Checkpoint compares TensorFlow's own saving and restoring through the mount
 // with the same on this machine's disk, by one process, in turn. Nothing waits
 // for the local disk: what is written to it stays in memory for the moment.
-func (b *bench) checkpoint(ctx context.Context) error {
+func (b *Files) Checkpoint(ctx context.Context) error {
 	python, err := pyenv.TensorFlow(ctx)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(b.dir, "checkpoint-")
+	dir, err := os.MkdirTemp(b.Dir, "checkpoint-")
 	if err != nil {
 		return err
 	}
@@ -34,15 +35,15 @@ func (b *bench) checkpoint(ctx context.Context) error {
 		return err
 	}
 	const replication = 2
-	cmd := b.mounted(ctx, replication, b.cluster.HDFS()+"/bench-checkpoint", `exec "$@"`, python, script,
+	cmd := b.mounted(ctx, replication, b.Cluster.HDFS()+"/bench-checkpoint", `exec "$@"`, python, script,
 		strconv.Itoa(b.SaveMB), strconv.Itoa(b.Pairs), mount+"=.", disk+"="+dir)
 	cmd.Env = append(cmd.Env, "TF_CPP_MIN_LOG_LEVEL=3", "CUDA_VISIBLE_DEVICES=-1")
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if _, err := measure(cmd); err != nil {
+	if _, err := bench.Measure(cmd); err != nil {
 		return err
 	}
-	saved, restored := map[string]series{}, map[string]series{}
+	saved, restored := map[string]bench.Series{}, map[string]bench.Series{}
 	for l := range strings.Lines(out.String()) {
 		// A name has spaces.
 		fields := strings.Fields(l)
@@ -61,14 +62,14 @@ func (b *bench) checkpoint(ctx context.Context) error {
 		name := strings.Join(fields[:n], " ")
 		saved[name], restored[name] = append(saved[name], save), append(restored[name], restore)
 	}
-	b.title(fmt.Sprintf("A TensorFlow checkpoint of %d MB in 4 shards, replication %d", b.SaveMB, replication))
+	b.Title(fmt.Sprintf("A TensorFlow checkpoint of %d MB in 4 shards, replication %d", b.SaveMB, replication))
 	for _, m := range []struct {
 		what string
-		took map[string]series
+		took map[string]bench.Series
 	}{{"saved", saved}, {"restored", restored}} {
-		line(b.Out, m.what+", "+mount, m.took[mount].format(" s", 2))
-		line(b.Out, m.what+", "+disk, m.took[disk].format(" s", 2))
-		line(b.Out, m.what+", ratio", ratios(m.took[mount], m.took[disk]).format("", 2))
+		bench.Line(b.Out, m.what+", "+mount, m.took[mount].Format(" s", 2))
+		bench.Line(b.Out, m.what+", "+disk, m.took[disk].Format(" s", 2))
+		bench.Line(b.Out, m.what+", ratio", bench.Ratios(m.took[mount], m.took[disk]).Format("", 2))
 	}
 	fmt.Fprintln(b.Out)
 	return nil

@@ -1,4 +1,4 @@
-package bench
+package files
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
+	"holdfast/test/bench"
 )
 
 const (
@@ -31,7 +32,7 @@ var (
 
 // transfers are files on this machine and on HDFS, and who writes or reads them.
 type transfers struct {
-	*bench
+	*Files
 	local []string // the files
 	each  int64    // their size in bytes
 	fs    *hdfs.Client
@@ -40,24 +41,24 @@ type transfers struct {
 const transferDir = "/bench"
 
 // forFiles makes files of b.FileMB together, and calls do with them.
-func (b *bench) forFiles(ctx context.Context, n int, do func(*transfers) error) error {
-	dir, err := os.MkdirTemp(b.dir, "files-")
+func (b *Files) forFiles(ctx context.Context, n int, do func(*transfers) error) error {
+	dir, err := os.MkdirTemp(b.Dir, "files-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	t := &transfers{bench: b, each: int64(b.FileMB) << 20 / int64(n)}
+	t := &transfers{Files: b, each: int64(b.FileMB) << 20 / int64(n)}
 	for i := range n {
 		t.local = append(t.local, filepath.Join(dir, strconv.Itoa(i)))
 		if err := noise(t.local[i], t.each, byte(i)); err != nil {
 			return err
 		}
 	}
-	c, err := conf.Load(b.cluster.ConfDir())
+	c, err := conf.Load(b.Cluster.ConfDir())
 	if err != nil {
 		return err
 	}
-	if t.fs, err = hdfs.New(b.cluster.HDFS(), c, hdfs.Options{}); err != nil {
+	if t.fs, err = hdfs.New(b.Cluster.HDFS(), c, hdfs.Options{}); err != nil {
 		return err
 	}
 	defer t.fs.Close()
@@ -77,7 +78,7 @@ func noise(path string, size int64, seed byte) error {
 	return errors.Join(err, f.Close())
 }
 
-func (t *transfers) uri() string { return t.cluster.HDFS() + transferDir }
+func (t *transfers) uri() string { return t.Cluster.HDFS() + transferDir }
 
 // remote are the files' names on HDFS, after a prefix.
 func (t *transfers) remote(prefix string) []string {
@@ -152,19 +153,19 @@ var nowhere, _ = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 
 var contestants = []string{client, mount, java, peer}
 
-// write compares writing files, with their reading from the local disk's cache.
-func (b *bench) write(ctx context.Context) error {
-	return b.transfer(ctx, "Writing", 1.0, func(t *transfers, replication int) (map[string]usages, error) {
+// Write compares writing files, with their reading from the local disk's cache.
+func (b *Files) Write(ctx context.Context) error {
+	return b.transfer(ctx, "Writing", 1.0, func(t *transfers, replication int) (map[string]bench.Usages, error) {
 		return t.rounds(ctx, func() map[string][]*exec.Cmd { return t.writers(ctx, replication) }, func() error {
 			return errors.Join(t.check(ctx), t.remove(ctx))
 		})
 	})
 }
 
-// read compares reading files that the DataNodes' kernels have in memory.
-func (b *bench) read(ctx context.Context) error {
-	return b.transfer(ctx, "Reading", 0.8, func(t *transfers, replication int) (_ map[string]usages, err error) {
-		if _, err := measure(t.writers(ctx, replication)[client]...); err != nil {
+// Read compares reading files that the DataNodes' kernels have in memory.
+func (b *Files) Read(ctx context.Context) error {
+	return b.transfer(ctx, "Reading", 0.8, func(t *transfers, replication int) (_ map[string]bench.Usages, err error) {
+		if _, err := bench.Measure(t.writers(ctx, replication)[client]...); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, t.remove(ctx)) }()
@@ -173,7 +174,7 @@ func (b *bench) read(ctx context.Context) error {
 }
 
 // transfer measures each combination, and reports.
-func (b *bench) transfer(ctx context.Context, what string, aim float64, do func(t *transfers, replication int) (map[string]usages, error)) error {
+func (b *Files) transfer(ctx context.Context, what string, aim float64, do func(t *transfers, replication int) (map[string]bench.Usages, error)) error {
 	for _, n := range parallels {
 		err := b.forFiles(ctx, n, func(t *transfers) error {
 			for _, replication := range replications {
@@ -181,7 +182,7 @@ func (b *bench) transfer(ctx context.Context, what string, aim float64, do func(
 				if err != nil {
 					return err
 				}
-				b.title(fmt.Sprintf("%s %d MB in %d at the same time, replication %d", what, b.FileMB, n, replication))
+				b.Title(fmt.Sprintf("%s %d MB in %d at the same time, replication %d", what, b.FileMB, n, replication))
 				b.compare(took, float64(b.FileMB)/1024, aim)
 			}
 			return nil
@@ -195,12 +196,12 @@ func (b *bench) transfer(ctx context.Context, what string, aim float64, do func(
 
 // rounds runs all contestants one after the other, again and again; after each
 // it calls done. The first round warms the caches and does not count.
-func (t *transfers) rounds(ctx context.Context, make func() map[string][]*exec.Cmd, done func() error) (map[string]usages, error) {
-	took := map[string]usages{}
+func (t *transfers) rounds(ctx context.Context, make func() map[string][]*exec.Cmd, done func() error) (map[string]bench.Usages, error) {
+	took := map[string]bench.Usages{}
 	for round := range t.Pairs + 1 {
 		all := make()
 		for _, name := range contestants {
-			u, err := measure(all[name]...)
+			u, err := bench.Measure(all[name]...)
 			if err != nil {
 				return nil, err
 			}
@@ -217,30 +218,30 @@ func (t *transfers) rounds(ctx context.Context, make func() map[string][]*exec.C
 		}
 		if round > 0 {
 			last := took[java][round-1]
-			took[javaIO] = append(took[javaIO], usage{last.wall - started.wall, last.cpu - started.cpu})
+			took[javaIO] = append(took[javaIO], bench.Usage{Wall: last.Wall - started.Wall, CPU: last.CPU - started.CPU})
 		}
 	}
 	return took, nil
 }
 
 // compare prints all contestants, and ours against Hadoop's own.
-func (b *bench) compare(took map[string]usages, gb, aim float64) {
+func (b *Files) compare(took map[string]bench.Usages, gb, aim float64) {
 	for _, name := range []string{client, mount, peer, java, javaIO} {
-		var perGB series
+		var perGB bench.Series
 		for _, u := range took[name] {
-			perGB = append(perGB, u.cpu/gb)
+			perGB = append(perGB, u.CPU/gb)
 		}
-		line(b.Out, name, took[name].wall().format(" s", 2)+"; processors "+perGB.format(" s/GB", 2))
+		bench.Line(b.Out, name, took[name].Wall().Format(" s", 2)+"; processors "+perGB.Format(" s/GB", 2))
 	}
 	for _, name := range []string{client, mount} {
 		for _, against := range []string{java, javaIO, peer} {
-			r := ratios(took[name].wall(), took[against].wall())
-			c := ratios(took[name].cpu(), took[against].cpu())
-			text := r.format("", 2) + "; processors " + c.format("", 2)
+			r := bench.Ratios(took[name].Wall(), took[against].Wall())
+			c := bench.Ratios(took[name].CPU(), took[against].CPU())
+			text := r.Format("", 2) + "; processors " + c.Format("", 2)
 			if against == java {
-				text = aimed(r.format("", 2), r.median(), aim, "") + "; processors " + aimed(c.format("", 2), c.median(), 1, "")
+				text = r.Aimed("", 2, aim) + "; processors " + c.Aimed("", 2, 1)
 			}
-			line(b.Out, name+" : "+against, text)
+			bench.Line(b.Out, name+" : "+against, text)
 		}
 	}
 	fmt.Fprintln(b.Out)

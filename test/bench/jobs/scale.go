@@ -1,4 +1,4 @@
-package bench
+package jobs
 
 import (
 	"bytes"
@@ -15,21 +15,21 @@ const (
 	ofTasks   = 1000
 )
 
-// scale runs command test/scale, which measures an application master with
+// Scale runs command test/scale, which measures an application master with
 // ten thousand tasks over a model of a cluster and prints its own figures.
-func (b *bench) scale(ctx context.Context) error {
-	b.title("One application master with 10,000 tasks")
+func (b *Jobs) Scale(ctx context.Context) error {
+	b.Title("One application master with 10,000 tasks")
 	return b.runScale(ctx)
 }
 
-// pages has it measure the pages of a job.
-func (b *bench) pages(ctx context.Context) error {
-	b.title("The pages of a job")
+// Pages has it measure the pages of a job.
+func (b *Jobs) Pages(ctx context.Context) error {
+	b.Title("The pages of a job")
 	return b.runScale(ctx, "-tasks", strconv.Itoa(ofTasks), "-pages", strconv.Itoa(openPages))
 }
 
-func (b *bench) runScale(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(b.dir, "scale"), args...)
+func (b *Jobs) runScale(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(b.Dir, "scale"), args...)
 	cmd.Stdout = b.Out
 	var says bytes.Buffer
 	cmd.Stderr = &says

@@ -1,4 +1,4 @@
-package bench
+package jobs
 
 import (
 	"context"
@@ -11,18 +11,19 @@ import (
 
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
+	"holdfast/test/bench"
 )
 
 // recoverTasks is how many tasks the jobs have that lose them one by one. Each
 // task is lost once, since what fails often is restarted later.
 const recoverTasks = 4
 
-// replaced measures from kill -9 of an agent, which is a container's end, to
+// Replaced measures from kill -9 of an agent, which is a container's end, to
 // the first act of the replacement's process; likewise what YARN takes at the
 // least, and skein.
-func (b *bench) replaced(ctx context.Context) error {
+func (b *Jobs) Replaced(ctx context.Context) error {
 	const aim, over = 0.6, 0.2
-	var ours, floor, theirs series
+	var ours, floor, theirs bench.Series
 	var way ways
 	var skein error
 	for len(ours) < b.Pairs {
@@ -40,15 +41,15 @@ func (b *bench) replaced(ctx context.Context) error {
 			theirs = append(theirs, took...)
 		}
 	}
-	b.title("From a container's end to its replacement's process running")
-	line(b.Out, "yarn-submit", aimed(ours.format(" s", 2), ours.median(), aim, " s"))
-	line(b.Out, "YARN's own floor", floor.format(" s", 2))
-	above := ours.median() - floor.median()
-	line(b.Out, "yarn-submit above it, medians", aimed(series{above}.format(" s", 2), above, over, " s"))
-	line(b.Out, "skein 0.8.2", theirs.format(" s", 2))
-	line(b.Out, "ratio", ratios(ours, theirs).format("", 2))
+	b.Title("From a container's end to its replacement's process running")
+	bench.Line(b.Out, "yarn-submit", ours.Aimed(" s", 2, aim))
+	bench.Line(b.Out, "YARN's own floor", floor.Format(" s", 2))
+	above := ours.Median() - floor.Median()
+	bench.Line(b.Out, "yarn-submit above it, medians", bench.Series{above}.Aimed(" s", 2, over))
+	bench.Line(b.Out, "skein 0.8.2", theirs.Format(" s", 2))
+	bench.Line(b.Out, "ratio", bench.Ratios(ours, theirs).Format("", 2))
 	if skein != nil {
-		line(b.Out, "skein has failed", skein.Error())
+		bench.Line(b.Out, "skein has failed", skein.Error())
 		if err := b.killTheirs(ctx); err != nil {
 			return err
 		}
@@ -58,20 +59,20 @@ func (b *bench) replaced(ctx context.Context) error {
 	return nil
 }
 
-// inPlace measures from kill -9 of a task's process to the first act of the next one.
-func (b *bench) inPlace(ctx context.Context) error {
+// InPlace measures from kill -9 of a task's process to the first act of the next one.
+func (b *Jobs) InPlace(ctx context.Context) error {
 	return b.recovered(ctx, "From a process's end to the next one running in its container", 0.3, nil,
 		func(t *proto.TaskStatus) int { return int(t.Pid) })
 }
 
-// spared is replaced for a job that keeps a spare container.
-func (b *bench) spared(ctx context.Context) error {
+// Spared is replaced for a job that keeps a spare container.
+func (b *Jobs) Spared(ctx context.Context) error {
 	return b.recovered(ctx, "From a container's end to its task's process running in a spare one", 0.5, []string{"--spares", "1"},
 		func(t *proto.TaskStatus) int { return int(t.AgentPid) })
 }
 
-func (b *bench) recovered(ctx context.Context, title string, aim float64, flags []string, victim func(*proto.TaskStatus) int) error {
-	var all series
+func (b *Jobs) recovered(ctx context.Context, title string, aim float64, flags []string, victim func(*proto.TaskStatus) int) error {
+	var all bench.Series
 	var way ways
 	for len(all) < b.Pairs {
 		took, err := b.losses(ctx, &way, flags, victim)
@@ -80,15 +81,15 @@ func (b *bench) recovered(ctx context.Context, title string, aim float64, flags 
 		}
 		all = append(all, took...)
 	}
-	b.title(title)
-	line(b.Out, "yarn-submit", aimed(all.format(" s", 2), all.median(), aim, " s"))
+	b.Title(title)
+	bench.Line(b.Out, "yarn-submit", all.Aimed(" s", 2, aim))
 	way.print(b.Out, "where the time goes, medians in s")
 	fmt.Fprintln(b.Out)
 	return nil
 }
 
 // losses runs a job and kills one process of each of its tasks.
-func (b *bench) losses(ctx context.Context, way *ways, flags []string, victim func(*proto.TaskStatus) int) (took series, err error) {
+func (b *Jobs) losses(ctx context.Context, way *ways, flags []string, victim func(*proto.TaskStatus) int) (took bench.Series, err error) {
 	m, err := b.newMarks()
 	if err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ func (b *bench) losses(ctx context.Context, way *ways, flags []string, victim fu
 
 // settled returns the job's status once all tasks are known to run and, if
 // there is to be one, a spare container does.
-func (b *bench) settled(ctx context.Context, job string, spare bool) (s *proto.JobStatus, err error) {
+func (b *Jobs) settled(ctx context.Context, job string, spare bool) (s *proto.JobStatus, err error) {
 	err = poll(ctx, time.Minute, "all tasks to run", func() (bool, error) {
 		if s, err = b.status(ctx, job); err != nil {
 			return false, err
@@ -142,7 +143,7 @@ func (b *bench) settled(ctx context.Context, job string, spare bool) (s *proto.J
 		return s, err
 	}
 	err = poll(ctx, time.Minute, "a spare container", func() (bool, error) {
-		all, err := b.cluster.Containers()
+		all, err := b.Cluster.Containers()
 		return len(all) == len(s.Tasks)+2, err // the application master has one
 	})
 	if err != nil {
@@ -153,7 +154,7 @@ func (b *bench) settled(ctx context.Context, job string, spare bool) (s *proto.J
 }
 
 // floorLosses is losses with command bare.
-func (b *bench) floorLosses(ctx context.Context) (took series, err error) {
+func (b *Jobs) floorLosses(ctx context.Context) (took bench.Series, err error) {
 	m, err := b.newMarks()
 	if err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (b *bench) floorLosses(ctx context.Context) (took series, err error) {
 
 // killEach kills the containers of processes that have begun, each when the one
 // before it has its replacement.
-func (b *bench) killEach(ctx context.Context, m marks) (took series, err error) {
+func (b *Jobs) killEach(ctx context.Context, m marks) (took bench.Series, err error) {
 	if _, err := m.wait(ctx, recoverTasks); err != nil {
 		return nil, err
 	}
@@ -190,8 +191,8 @@ func (b *bench) killEach(ctx context.Context, m marks) (took series, err error) 
 }
 
 // killContainer kills all of the container that a process is of.
-func (b *bench) killContainer(pid int) error {
-	all, err := b.cluster.Containers()
+func (b *Jobs) killContainer(pid int) error {
+	all, err := b.Cluster.Containers()
 	if err != nil {
 		return err
 	}

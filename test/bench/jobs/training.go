@@ -1,4 +1,4 @@
-package bench
+package jobs
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/test/bench"
 	"holdfast/test/faults"
 	"holdfast/test/pyenv"
 )
@@ -30,25 +31,25 @@ var warmLosses = []loss{
 // silentLoss aims at the lease of 10 s, and 3 s.
 var silentLoss = loss{"cut node", "its host silent", 13, "hangs for more than 76"}
 
-// training measures what the loss of a parameter server costs the chief of a
+// Training measures what the loss of a parameter server costs the chief of a
 // MonitoredTrainingSession, from the loss to its next step.
-func (b *bench) training(ctx context.Context) error {
+func (b *Jobs) Training(ctx context.Context) error {
 	imports, err := b.imports(ctx)
 	if err != nil {
 		return err
 	}
-	b.title("TensorFlow, 2 parameter servers and 3 workers: from a parameter server's loss to the chief's next step")
-	line(b.Out, "import of TensorFlow by itself", imports.format(" s", 1))
+	b.Title("TensorFlow, 2 parameter servers and 3 workers: from a parameter server's loss to the chief's next step")
+	bench.Line(b.Out, "import of TensorFlow by itself", imports.Format(" s", 1))
 	warm := warmLosses
 	if os.Geteuid() == 0 {
 		warm = append(warm[:len(warm):len(warm)], silentLoss)
 	} else {
-		line(b.Out, silentLoss.what, "not measured: cutting a host off takes root")
+		bench.Line(b.Out, silentLoss.what, "not measured: cutting a host off takes root")
 	}
 	if err := b.losing(ctx, faults.Options{Warm: true, Spares: 1}, warm...); err != nil {
 		return err
 	}
-	aim := math.Round(10*imports.median()+20) / 10
+	aim := math.Round(10*imports.Median()+20) / 10
 	cold := loss{"kill ps agent", "moved to another container, cold", aim, "the same, and the import"}
 	if err := b.losing(ctx, faults.Options{Cold: true}, cold); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (b *bench) training(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) losing(ctx context.Context, o faults.Options, losses ...loss) error {
+func (b *Jobs) losing(ctx context.Context, o faults.Options, losses ...loss) error {
 	var names []string
 	for _, l := range losses {
 		names = append(names, l.fault)
@@ -75,20 +76,20 @@ func (b *bench) losing(ctx context.Context, o faults.Options, losses ...loss) er
 	for _, wrong := range report.Failures() {
 		err = errors.Join(err, errors.New(wrong))
 	}
-	took := map[string]series{}
+	took := map[string]bench.Series{}
 	for _, r := range report.Outcomes {
 		took[r.Round.String()] = append(took[r.Round.String()], r.Chief.Seconds())
 	}
 	for _, l := range losses {
 		all := took[l.fault]
-		line(b.Out, l.what, aimed(all.format(" s", 1), all.median(), l.aim, " s"))
-		line(b.Out, "  elsewhere", l.peers)
+		bench.Line(b.Out, l.what, all.Aimed(" s", 1, l.aim))
+		bench.Line(b.Out, "  elsewhere", l.peers)
 	}
 	return err
 }
 
 // imports is how long TensorFlow's import takes with nothing beside it.
-func (b *bench) imports(ctx context.Context) (took series, err error) {
+func (b *Jobs) imports(ctx context.Context) (took bench.Series, err error) {
 	python, err := pyenv.TensorFlow(ctx)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package bench
+package jobs
 
 import (
 	"bytes"
@@ -12,14 +12,15 @@ import (
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/proc"
 	"holdfast/proto"
+	"holdfast/test/bench"
 )
 
 const containerMB = "256"
 
-// start measures from the start of the client's process to the first act of
+// Start measures from the start of the client's process to the first act of
 // the last task's process.
-func (b *bench) start(ctx context.Context, tasks int, aim float64) error {
-	var ours, theirs, floor, master, agents, theirMaster series
+func (b *Jobs) Start(ctx context.Context, tasks int, aim float64) error {
+	var ours, theirs, floor, master, agents, theirMaster bench.Series
 	var way, floorWay ways
 	// The first one uploads the binary and warms the caches of both.
 	first, err := b.startOurs(ctx, tasks, &ways{}, nil, nil)
@@ -44,24 +45,24 @@ func (b *bench) start(ctx context.Context, tasks int, aim float64) error {
 		}
 		theirs = append(theirs, t)
 	}
-	r := ratios(ours, theirs)
-	b.title(fmt.Sprintf("From the command's start to the last of %d processes running", tasks))
-	line(b.Out, "yarn-submit", ours.format(" s", 2))
-	line(b.Out, "yarn-submit, first time", series{first}.format(" s", 2))
-	line(b.Out, "YARN's own floor, from the submission", floor.format(" s", 2))
-	line(b.Out, "DistributedShell", theirs.format(" s", 2))
-	line(b.Out, "ratio", aimed(r.format("", 2), r.median(), aim, ""))
+	r := bench.Ratios(ours, theirs)
+	b.Title(fmt.Sprintf("From the command's start to the last of %d processes running", tasks))
+	bench.Line(b.Out, "yarn-submit", ours.Format(" s", 2))
+	bench.Line(b.Out, "yarn-submit, first time", bench.Series{first}.Format(" s", 2))
+	bench.Line(b.Out, "YARN's own floor, from the submission", floor.Format(" s", 2))
+	bench.Line(b.Out, "DistributedShell", theirs.Format(" s", 2))
+	bench.Line(b.Out, "ratio", r.Aimed("", 2, aim))
 	way.print(b.Out, "where the time goes, medians in s")
 	floorWay.print(b.Out, "in YARN's own floor")
-	b.title(fmt.Sprintf("Resident memory with %d tasks", tasks))
-	line(b.Out, "yarn-submit's application master", aimed(master.format(" MB", 0), master.median(), 40, " MB"))
-	line(b.Out, "DistributedShell's", theirMaster.format(" MB", 0))
-	line(b.Out, "an agent", aimed(agents.format(" MB", 0), agents.median(), 30, " MB"))
+	b.Title(fmt.Sprintf("Resident memory with %d tasks", tasks))
+	bench.Line(b.Out, "yarn-submit's application master", master.Aimed(" MB", 0, 40))
+	bench.Line(b.Out, "DistributedShell's", theirMaster.Format(" MB", 0))
+	bench.Line(b.Out, "an agent", agents.Aimed(" MB", 0, 30))
 	fmt.Fprintln(b.Out)
 	return nil
 }
 
-func (b *bench) startOurs(ctx context.Context, tasks int, way *ways, master, agents *series) (float64, error) {
+func (b *Jobs) startOurs(ctx context.Context, tasks int, way *ways, master, agents *bench.Series) (float64, error) {
 	m, err := b.newMarks()
 	if err != nil {
 		return 0, err
@@ -95,7 +96,7 @@ func (b *bench) startOurs(ctx context.Context, tasks int, way *ways, master, age
 
 // startStages are those of a job's start: where the ResourceManager had the
 // application, what its master passed, and when the last task passed each.
-func (b *bench) startStages(ctx context.Context, s *proto.JobStatus) ([]*proto.Stage, error) {
+func (b *Jobs) startStages(ctx context.Context, s *proto.JobStatus) ([]*proto.Stage, error) {
 	var known struct{ App struct{ StartedTime int64 } }
 	if err := b.rm(ctx, "apps/"+s.Id, &known); err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (b *bench) startStages(ctx context.Context, s *proto.JobStatus) ([]*proto.S
 }
 
 // startFloor is what YARN takes at the least.
-func (b *bench) startFloor(ctx context.Context, tasks int, way *ways) (float64, error) {
+func (b *Jobs) startFloor(ctx context.Context, tasks int, way *ways) (float64, error) {
 	m, err := b.newMarks()
 	if err != nil {
 		return 0, err
@@ -133,7 +134,7 @@ func (b *bench) startFloor(ctx context.Context, tasks int, way *ways) (float64, 
 }
 
 // explain adds what the job's state says to an error.
-func (b *bench) explain(ctx context.Context, job string, err error) error {
+func (b *Jobs) explain(ctx context.Context, job string, err error) error {
 	text, statusErr := b.user().Call(ctx, "status", job)
 	if statusErr != nil {
 		return fmt.Errorf("%w (and %v)", err, statusErr)
@@ -141,7 +142,7 @@ func (b *bench) explain(ctx context.Context, job string, err error) error {
 	return fmt.Errorf("%w\n%s", err, text)
 }
 
-func (b *bench) memory(s *proto.JobStatus, master, agents *series) error {
+func (b *Jobs) memory(s *proto.JobStatus, master, agents *bench.Series) error {
 	for _, t := range s.Tasks {
 		mb, err := resident(int(t.AgentPid))
 		if err != nil {
@@ -153,7 +154,7 @@ func (b *bench) memory(s *proto.JobStatus, master, agents *series) error {
 }
 
 // masterMemory adds the application master's.
-func (b *bench) masterMemory(into *series) error {
+func (b *Jobs) masterMemory(into *bench.Series) error {
 	pid, err := b.master()
 	if err != nil {
 		return err
@@ -165,8 +166,8 @@ func (b *bench) masterMemory(into *series) error {
 
 // master finds the application master: its container is the first one, and it
 // is the largest process there.
-func (b *bench) master() (pid int, err error) {
-	all, err := b.cluster.Containers()
+func (b *Jobs) master() (pid int, err error) {
+	all, err := b.Cluster.Containers()
 	if err != nil {
 		return 0, err
 	}
@@ -199,12 +200,12 @@ func resident(pid int) (float64, error) {
 	return float64(n) / (1 << 20), nil
 }
 
-func (b *bench) startTheirs(ctx context.Context, tasks int, master *series) (float64, error) {
+func (b *Jobs) startTheirs(ctx context.Context, tasks int, master *bench.Series) (float64, error) {
 	m, err := b.newMarks()
 	if err != nil {
 		return 0, err
 	}
-	cmd := b.cluster.HadoopCommand(ctx, "distributedshell", "-jar", b.cluster.Jar("hadoop-yarn-applications-distributedshell"),
+	cmd := b.Cluster.HadoopCommand(ctx, "distributedshell", "-jar", b.Cluster.Jar("hadoop-yarn-applications-distributedshell"),
 		"-shell_command", "bash "+m.script, "-num_containers", strconv.Itoa(tasks),
 		"-container_memory", containerMB, "-master_memory", containerMB)
 	var output bytes.Buffer
@@ -229,7 +230,7 @@ func (b *bench) startTheirs(ctx context.Context, tasks int, master *series) (flo
 	return all[tasks-1].Sub(began).Seconds(), b.killTheirs(ctx)
 }
 
-func (b *bench) killTheirs(ctx context.Context) error {
+func (b *Jobs) killTheirs(ctx context.Context) error {
 	var running struct {
 		Apps struct{ App []struct{ ID string } }
 	}
@@ -237,7 +238,7 @@ func (b *bench) killTheirs(ctx context.Context) error {
 		return err
 	}
 	for _, a := range running.Apps.App {
-		if _, err := b.cluster.Hadoop(ctx, "application", "-kill", a.ID); err != nil {
+		if _, err := b.Cluster.Hadoop(ctx, "application", "-kill", a.ID); err != nil {
 			return err
 		}
 	}

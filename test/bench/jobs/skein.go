@@ -1,4 +1,4 @@
-package bench
+package jobs
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/test/bench"
 	"holdfast/test/pyenv"
 )
 
@@ -20,7 +21,7 @@ var skeinScript string
 
 // skein runs tasks under skein, and calls do meanwhile. The context that do gets
 // ends with skein's client.
-func (b *bench) skein(ctx context.Context, tasks int, m marks, do func(context.Context) error) error {
+func (b *Jobs) skein(ctx context.Context, tasks int, m marks, do func(context.Context) error) error {
 	python, err := pyenv.Skein(ctx)
 	if err != nil {
 		return err
@@ -31,7 +32,7 @@ func (b *bench) skein(ctx context.Context, tasks int, m marks, do func(context.C
 	}
 	cmd := exec.CommandContext(ctx, python, filepath.Join(home, "skein_tasks.py"), strconv.Itoa(tasks), containerMB, m.script)
 	cmd.Env = append(os.Environ(),
-		"HADOOP_CONF_DIR="+b.cluster.ConfDir(), "HADOOP_HOME="+home, "SKEIN_CONFIG="+filepath.Join(home, "config"),
+		"HADOOP_CONF_DIR="+b.Cluster.ConfDir(), "HADOOP_HOME="+home, "SKEIN_CONFIG="+filepath.Join(home, "config"),
 		"PATH="+filepath.Join(home, "bin")+":"+os.Getenv("PATH"))
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -58,16 +59,16 @@ func (b *bench) skein(ctx context.Context, tasks int, m marks, do func(context.C
 
 // skeinHome makes what skein takes for Hadoop's home: it only asks the command
 // yarn for the classpath.
-func (b *bench) skeinHome() (string, error) {
-	home, err := os.MkdirTemp(b.dir, "skein-")
+func (b *Jobs) skeinHome() (string, error) {
+	home, err := os.MkdirTemp(b.Dir, "skein-")
 	if err != nil {
 		return "", err
 	}
-	jars, err := filepath.Glob(filepath.Join(filepath.Dir(b.cluster.Jar("hadoop-common")), "*.jar"))
+	jars, err := filepath.Glob(filepath.Join(filepath.Dir(b.Cluster.Jar("hadoop-common")), "*.jar"))
 	if err != nil {
 		return "", err
 	}
-	yarn := fmt.Sprintf("#!/bin/sh\necho '%s'\n", strings.Join(append([]string{b.cluster.ConfDir()}, jars...), ":"))
+	yarn := fmt.Sprintf("#!/bin/sh\necho '%s'\n", strings.Join(append([]string{b.Cluster.ConfDir()}, jars...), ":"))
 	return home, errors.Join(
 		os.Mkdir(filepath.Join(home, "bin"), 0o755),
 		os.WriteFile(filepath.Join(home, "bin", "yarn"), []byte(yarn), 0o755),
@@ -76,7 +77,7 @@ func (b *bench) skeinHome() (string, error) {
 }
 
 // skeinLosses is losses with skein.
-func (b *bench) skeinLosses(ctx context.Context) (took series, err error) {
+func (b *Jobs) skeinLosses(ctx context.Context) (took bench.Series, err error) {
 	m, err := b.newMarks()
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package bench
+package files
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"holdfast/test/bench"
 )
 
 //go:embed metadata.py
@@ -37,12 +39,12 @@ var operations = []struct {
 	}},
 }
 
-// metadata compares operations on names, one after the other: a program's
+// Metadata compares operations on names, one after the other: a program's
 // through the mount, and FsShell's, which has all names on one command line. It
 // looks at each name before it does what it was asked for, as the kernel does.
-func (b *bench) metadata(ctx context.Context) error {
+func (b *Files) Metadata(ctx context.Context) error {
 	const count, dir = 1000, "/bench-metadata"
-	script := filepath.Join(b.dir, "metadata.py")
+	script := filepath.Join(b.Dir, "metadata.py")
 	if err := os.WriteFile(script, []byte(metadataScript), 0o644); err != nil {
 		return err
 	}
@@ -53,12 +55,12 @@ func (b *bench) metadata(ctx context.Context) error {
 		}
 		return all
 	}
-	ours, theirs := map[string]series{}, map[string]series{}
+	ours, theirs := map[string]bench.Series{}, map[string]bench.Series{}
 	for range b.Pairs {
-		cmd := b.mounted(ctx, 2, b.cluster.HDFS()+dir, `exec python3 "$@"`, script, strconv.Itoa(count))
+		cmd := b.mounted(ctx, 2, b.Cluster.HDFS()+dir, `exec python3 "$@"`, script, strconv.Itoa(count))
 		var out bytes.Buffer
 		cmd.Stdout = &out
-		if _, err := measure(cmd); err != nil {
+		if _, err := bench.Measure(cmd); err != nil {
 			return err
 		}
 		for l := range strings.Lines(out.String()) {
@@ -74,21 +76,21 @@ func (b *bench) metadata(ctx context.Context) error {
 			return err
 		}
 		for _, o := range operations {
-			took, err := measure(b.shell(ctx, o.shell(dir, names)...))
+			took, err := bench.Measure(b.shell(ctx, o.shell(dir, names)...))
 			if err != nil {
 				return err
 			}
-			theirs[o.name] = append(theirs[o.name], count/(took.wall-started.wall))
+			theirs[o.name] = append(theirs[o.name], count/(took.Wall-started.Wall))
 		}
-		if _, err := measure(b.shell(ctx, "-rm", "-r", "-skipTrash", dir)); err != nil {
+		if _, err := bench.Measure(b.shell(ctx, "-rm", "-r", "-skipTrash", dir)); err != nil {
 			return err
 		}
 	}
-	b.title("Operations on names, one after the other")
+	b.Title("Operations on names, one after the other")
 	for _, o := range operations {
-		line(b.Out, o.name+", "+mount, ours[o.name].format(" /s", 0))
-		line(b.Out, o.name+", "+javaIO, theirs[o.name].format(" /s", 0))
-		line(b.Out, o.name+", ratio", ratios(ours[o.name], theirs[o.name]).format("", 2))
+		bench.Line(b.Out, o.name+", "+mount, ours[o.name].Format(" /s", 0))
+		bench.Line(b.Out, o.name+", "+javaIO, theirs[o.name].Format(" /s", 0))
+		bench.Line(b.Out, o.name+", ratio", bench.Ratios(ours[o.name], theirs[o.name]).Format("", 2))
 	}
 	fmt.Fprintln(b.Out)
 	return nil

@@ -1,4 +1,4 @@
-package bench
+package files
 
 import (
 	"context"
@@ -13,19 +13,20 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/test/bench"
 	"holdfast/test/testcluster"
 	"holdfast/test/testcluster/kdc"
 )
 
-// survive tells what becomes of a transfer by each Go client where another one's
+// Survive tells what becomes of a transfer by each Go client where another one's
 // ends: when a DataNode dies in the middle of a write, and at the protections of data
 // transfer. It is on clusters of its own, and has no figures: the outcome is whether
 // the bytes are all there.
-func (b *bench) survive(ctx context.Context) error {
+func (b *Files) Survive(ctx context.Context) error {
 	if err := b.surviveLoss(ctx); err != nil {
 		return err
 	}
-	return b.withKerberos(ctx, func(secure *bench, tickets string) error { return secure.surviveProtection(ctx, tickets) })
+	return b.withKerberos(ctx, func(secure *Files, tickets string) error { return secure.surviveProtection(ctx, tickets) })
 }
 
 // A write that takes some seconds, of which the DataNode sees half.
@@ -34,20 +35,20 @@ const (
 	slowPause  = 50 * time.Millisecond
 )
 
-func (b *bench) surviveLoss(ctx context.Context) (err error) {
+func (b *Files) surviveLoss(ctx context.Context) (err error) {
 	c, err := testcluster.Start(ctx, testcluster.Options{HDFSOnly: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	own := &bench{Options: b.Options, cluster: c, dir: b.dir}
-	b.title("A DataNode is killed in the middle of a write, replication 3")
+	own := b.with(c)
+	b.Title("A DataNode is killed in the middle of a write, replication 3")
 	for _, name := range []string{"ours", "peer"} {
 		outcome, err := own.writeThroughLoss(ctx, name)
 		if err != nil {
 			return err
 		}
-		line(b.Out, contestant(name), outcome)
+		bench.Line(b.Out, contestant(name), outcome)
 		if err := c.Daemon("dn1").Restart(ctx); err != nil {
 			return err
 		}
@@ -64,12 +65,12 @@ func contestant(program string) string {
 }
 
 // writeThroughLoss has a program write what comes slowly through a pipe.
-func (b *bench) writeThroughLoss(ctx context.Context, program string) (outcome string, err error) {
-	pipe := filepath.Join(b.dir, "slow-"+program)
+func (b *Files) writeThroughLoss(ctx context.Context, program string) (outcome string, err error) {
+	pipe := filepath.Join(b.Dir, "slow-"+program)
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		return "", fmt.Errorf("making a pipe: %w", err)
 	}
-	cmd := b.program(ctx, program, "-replication", "3", "put", b.cluster.HDFS()+"/", pipe)
+	cmd := b.program(ctx, program, "-replication", "3", "put", b.Cluster.HDFS()+"/", pipe)
 	var said strings.Builder
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
@@ -84,12 +85,12 @@ func (b *bench) writeThroughLoss(ctx context.Context, program string) (outcome s
 	if ended != nil {
 		return "failed: " + lastLine(said.String()), nil
 	}
-	same, err := b.readsAs(ctx, b.cluster.HadoopCommand(ctx, "fs", "-cat", "/"+filepath.Base(pipe)), wrote)
+	same, err := b.readsAs(ctx, b.Cluster.HadoopCommand(ctx, "fs", "-cat", "/"+filepath.Base(pipe)), wrote)
 	return same, err
 }
 
 // feed writes into the pipe, and kills a DataNode halfway.
-func (b *bench) feed(pipe string, wrote hash.Hash) (err error) {
+func (b *Files) feed(pipe string, wrote hash.Hash) (err error) {
 	out, err := os.OpenFile(pipe, os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func (b *bench) feed(pipe string, wrote hash.Hash) (err error) {
 	piece := make([]byte, 1<<20)
 	for i := range slowPieces {
 		if i == slowPieces/2 {
-			if err := b.cluster.Daemon("dn1").Kill(); err != nil {
+			if err := b.Cluster.Daemon("dn1").Kill(); err != nil {
 				return err
 			}
 		}
@@ -115,7 +116,7 @@ func (b *bench) feed(pipe string, wrote hash.Hash) (err error) {
 }
 
 // readsAs reports whether what a command prints is what was written.
-func (b *bench) readsAs(ctx context.Context, cmd *exec.Cmd, wrote hash.Hash) (string, error) {
+func (b *Files) readsAs(ctx context.Context, cmd *exec.Cmd, wrote hash.Hash) (string, error) {
 	read := sha256.New()
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = read, &said
@@ -132,8 +133,8 @@ func (b *bench) readsAs(ctx context.Context, cmd *exec.Cmd, wrote hash.Hash) (st
 }
 
 // surviveProtection reads a file that Java wrote, at each protection.
-func (b *bench) surviveProtection(ctx context.Context, tickets string) error {
-	file := filepath.Join(b.dir, "survives")
+func (b *Files) surviveProtection(ctx context.Context, tickets string) error {
+	file := filepath.Join(b.Dir, "survives")
 	if err := noise(file, 8<<20, 1); err != nil {
 		return err
 	}
@@ -149,19 +150,19 @@ func (b *bench) surviveProtection(ctx context.Context, tickets string) error {
 	if out, err := put.CombinedOutput(); err != nil {
 		return fmt.Errorf("writing a file: %w\n%s", err, out)
 	}
-	b.title("A file that Java wrote is read, data transfer protected")
+	b.Title("A file that Java wrote is read, data transfer protected")
 	for _, p := range protections {
-		if err := b.cluster.Reconfigure(ctx, p.properties()); err != nil {
+		if err := b.Cluster.Reconfigure(ctx, p.properties()); err != nil {
 			return err
 		}
 		for _, name := range []string{"ours", "peer"} {
-			cmd := b.program(ctx, name, "cat", b.cluster.HDFS()+to)
-			cmd.Env = append(cmd.Env, "KRB5_CONFIG="+b.cluster.KDC().Config(), "KRB5CCNAME="+tickets)
+			cmd := b.program(ctx, name, "cat", b.Cluster.HDFS()+to)
+			cmd.Env = append(cmd.Env, "KRB5_CONFIG="+b.Cluster.KDC().Config(), "KRB5CCNAME="+tickets)
 			outcome, err := b.readsAs(ctx, cmd, wrote)
 			if err != nil {
 				return err
 			}
-			line(b.Out, contestant(name)+", "+p.name, outcome)
+			bench.Line(b.Out, contestant(name)+", "+p.name, outcome)
 		}
 	}
 	fmt.Fprintln(b.Out)

@@ -1,4 +1,4 @@
-package bench
+package jobs
 
 import (
 	"context"
@@ -12,14 +12,15 @@ import (
 
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
+	"holdfast/test/bench"
 )
 
-// masterLost measures from kill -9 of the application master to the moment in
+// MasterLost measures from kill -9 of the application master to the moment in
 // which the next one has the last agent's connection; likewise until command
 // bare, which has nothing to take over, is registered again.
-func (b *bench) masterLost(ctx context.Context) error {
+func (b *Jobs) MasterLost(ctx context.Context) error {
 	const aim = 1.5
-	var took, yarns, rest, floor series
+	var took, yarns, rest, floor bench.Series
 	var way, floorWay ways
 	for range b.Pairs {
 		all, until, err := b.loseMaster(ctx, &way)
@@ -33,18 +34,18 @@ func (b *bench) masterLost(ctx context.Context) error {
 		}
 		floor = append(floor, least)
 	}
-	b.title(fmt.Sprintf("From the application master's end to the next one having all %d agents", recoverTasks))
-	line(b.Out, "yarn-submit", aimed(took.format(" s", 2), took.median(), aim, " s"))
-	line(b.Out, "of which until YARN has begun its process", yarns.format(" s", 2))
-	line(b.Out, "and from there on", rest.format(" s", 2))
-	line(b.Out, "YARN's own floor, until registered", floor.format(" s", 2))
+	b.Title(fmt.Sprintf("From the application master's end to the next one having all %d agents", recoverTasks))
+	bench.Line(b.Out, "yarn-submit", took.Aimed(" s", 2, aim))
+	bench.Line(b.Out, "of which until YARN has begun its process", yarns.Format(" s", 2))
+	bench.Line(b.Out, "and from there on", rest.Format(" s", 2))
+	bench.Line(b.Out, "YARN's own floor, until registered", floor.Format(" s", 2))
 	way.print(b.Out, "where the time goes, medians in s")
 	floorWay.print(b.Out, "in YARN's own floor")
 	fmt.Fprintln(b.Out)
 	return nil
 }
 
-func (b *bench) loseMaster(ctx context.Context, way *ways) (took, yarns float64, err error) {
+func (b *Jobs) loseMaster(ctx context.Context, way *ways) (took, yarns float64, err error) {
 	m, err := b.newMarks()
 	if err != nil {
 		return 0, 0, err
@@ -106,7 +107,7 @@ func (b *bench) loseMaster(ctx context.Context, way *ways) (took, yarns float64,
 }
 
 // loseBare kills command bare, with nothing to run, and waits for its next attempt.
-func (b *bench) loseBare(ctx context.Context, way *ways) (took float64, err error) {
+func (b *Jobs) loseBare(ctx context.Context, way *ways) (took float64, err error) {
 	m, err := b.newMarks()
 	if err != nil {
 		return 0, err
@@ -140,7 +141,7 @@ func (b *bench) loseBare(ctx context.Context, way *ways) (took float64, err erro
 }
 
 // bareBegan waits until command bare has told its stages.
-func (b *bench) bareBegan(ctx context.Context, m marks) (passed []*proto.Stage, err error) {
+func (b *Jobs) bareBegan(ctx context.Context, m marks) (passed []*proto.Stage, err error) {
 	err = poll(ctx, time.Minute, "the bare application master", func() (bool, error) {
 		passed, err = m.bareStages()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +153,7 @@ func (b *bench) bareBegan(ctx context.Context, m marks) (passed []*proto.Stage, 
 }
 
 // killMaster kills the application master and returns when.
-func (b *bench) killMaster() (time.Time, error) {
+func (b *Jobs) killMaster() (time.Time, error) {
 	pid, err := b.master()
 	if err != nil {
 		return time.Time{}, err
@@ -163,7 +164,7 @@ func (b *bench) killMaster() (time.Time, error) {
 
 // noticed is when the ResourceManager had noticed the end of an application's
 // first attempt, and begun the second (AppAttemptInfo).
-func (b *bench) noticed(ctx context.Context, application string) (*proto.Stage, error) {
+func (b *Jobs) noticed(ctx context.Context, application string) (*proto.Stage, error) {
 	var known struct {
 		AppAttempts struct {
 			AppAttempt []struct {

@@ -1,15 +1,17 @@
-package bench
+package jobs
 
 import (
 	"context"
 	"os/exec"
 	"slices"
+
+	"holdfast/test/bench"
 )
 
-// commands measures what a person waits for all day: the list of jobs and the state of one,
+// Commands measures what a person waits for all day: the list of jobs and the state of one,
 // beside yarn application -list and -status, and mapred job -status of a MapReduce job that
 // runs beside it.
-func (b *bench) commands(ctx context.Context) error {
+func (b *Jobs) Commands(ctx context.Context) error {
 	job, err := b.run(ctx, "--worker", "2", "--worker-memory", containerMB+"m", "--", "sleep", "1000000")
 	if err != nil {
 		return err
@@ -18,10 +20,10 @@ func (b *bench) commands(ctx context.Context) error {
 		return b.explain(ctx, job, err)
 	}
 	err = b.mapReduceJob(ctx, func(sleeping string) error {
-		b.title("Commands that show jobs, while one with 2 tasks and one of MapReduce run")
+		b.Title("Commands that show jobs, while one with 2 tasks and one of MapReduce run")
 		yarn := func(args ...string) func() (*exec.Cmd, error) {
 			return func() (*exec.Cmd, error) {
-				return b.cluster.HadoopCommand(ctx, append([]string{"application"}, args...)...), nil
+				return b.Cluster.HadoopCommand(ctx, append([]string{"application"}, args...)...), nil
 			}
 		}
 		status := []string{"status", job}
@@ -49,18 +51,18 @@ func (b *bench) commands(ctx context.Context) error {
 }
 
 // besides measures a command of yarn-submit beside another one.
-func (b *bench) besides(ctx context.Context, command []string, name string, other func() (*exec.Cmd, error)) error {
-	var ours, theirs usages
+func (b *Jobs) besides(ctx context.Context, command []string, name string, other func() (*exec.Cmd, error)) error {
+	var ours, theirs bench.Usages
 	for i := range b.Pairs + 1 {
 		cmd, err := other()
 		if err != nil {
 			return err
 		}
 		for _, x := range []struct {
-			into *usages
+			into *bench.Usages
 			cmd  *exec.Cmd
 		}{{&ours, b.user().Command(ctx, command...)}, {&theirs, cmd}} {
-			u, err := measure(x.cmd)
+			u, err := bench.Measure(x.cmd)
 			if err != nil {
 				return err
 			}
@@ -69,9 +71,9 @@ func (b *bench) besides(ctx context.Context, command []string, name string, othe
 			}
 		}
 	}
-	r := ratios(ours.wall(), theirs.wall())
-	line(b.Out, "yarn-submit "+command[0], ours.wall().format(" s", 3))
-	line(b.Out, name, theirs.wall().format(" s", 3))
-	line(b.Out, "ratio", aimed(r.format("", 3), r.median(), 0.25, ""))
+	r := bench.Ratios(ours.Wall(), theirs.Wall())
+	bench.Line(b.Out, "yarn-submit "+command[0], ours.Wall().Format(" s", 3))
+	bench.Line(b.Out, name, theirs.Wall().Format(" s", 3))
+	bench.Line(b.Out, "ratio", r.Aimed("", 3, 0.25))
 	return nil
 }
