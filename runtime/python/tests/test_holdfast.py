@@ -2,14 +2,18 @@
 where the package is, if it is not beside this directory."""
 
 import concurrent.futures
+import contextlib
+import json
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 SHIM = os.environ.get("SHIM") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, SHIM)
@@ -51,6 +55,159 @@ class Start(unittest.TestCase):
         for name in start.FRAMEWORKS["tensorflow"]:
             said = run("from _holdfast import tensorflow; print(*tensorflow.hooks(), *[k for k in __import__('os').environ if k.startswith('GRPC_')])", **{name: "0"})
             self.assertEqual(said, "", name)
+
+
+    def test_an_action_is_for_its_module_alone(self):
+        # Modules of one directory of a ZIP file have one loader.
+        modules = {"accelerate/__init__.py": "", "accelerate/state.py": "", "accelerate/other.py": "CustomArgumentParser = 1"}
+        script = (
+            "from _holdfast import accelerate\n"
+            "accelerate._use_cpus = lambda module: print(module.__name__)\n"
+            "import accelerate.state, accelerate.other"
+        )
+        with tempfile.TemporaryDirectory() as site:
+            file = os.path.join(site, "site.zip")
+            with zipfile.ZipFile(file, "w") as z:
+                for name, text in modules.items():
+                    z.writestr(name, text)
+            said = run(script, file, **Accelerate.JOB)
+        # Before Python 3.10 loaders of ZIP files are of a kind that is left alone.
+        self.assertEqual(said, "accelerate.state" if sys.version_info >= (3, 10) else "")
+
+    def test_a_framework_of_an_unknown_version_is_imported_all_the_same(self):
+        modules = {"horovod/__init__.py": "", "horovod/common/__init__.py": "", "horovod/common/basics.py": ""}
+        job = {"HOROVOD_SIZE": "1", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "worker-0", "HOROVOD_GLOO_RENDEZVOUS_PORT": "20000"}
+        for rank in "0", "no number":
+            with tempfile.TemporaryDirectory() as site:
+                write(site, modules)
+                said = run("import sys; sys.stderr = sys.stdout; import horovod.common.basics; print('goes on')", site, HOLDFAST_FRAMEWORK="horovod", HOROVOD_RANK=rank, **job)
+            self.assertRegex(said, "^holdfast: .*horovod.*(AttributeError|ValueError).*\ngoes on$")
+
+
+class Sitecustomize(unittest.TestCase):
+    """Other start-up files, beside Holdfast's."""
+
+    # As those of agents that trace programs: it runs the next one on the path itself.
+    CHAIN = """
+import os, sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+print("first")
+here = os.path.dirname(os.path.abspath(__file__))
+spec = PathFinder.find_spec("sitecustomize", [p for p in sys.path if os.path.abspath(p) != here])
+if spec is not None:
+    spec.loader.exec_module(module_from_spec(spec))
+"""
+    # The same by taking itself off the path.
+    IMPORT = """
+import os, sys
+print("first")
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.remove(here)
+own = sys.modules.pop("sitecustomize")
+import sitecustomize
+sys.path.append(here)
+"""
+    SCRIPT = "import sys; print(len([f for f in sys.meta_path if type(f).__module__.startswith('_holdfast')]))"
+
+    def test_one_that_runs_the_next_finds_each_once(self):
+        for first in self.CHAIN, self.IMPORT:
+            for second, said in ("print('second')", "first second 1"), (None, "first 1"):
+                with tempfile.TemporaryDirectory() as site:
+                    write(site, {"first/sitecustomize.py": first})
+                    if second:
+                        write(site, {"second/sitecustomize.py": second})
+                    path = os.pathsep.join(os.path.join(site, d) for d in ("first", "second"))
+                    self.assertEqual(run(self.SCRIPT, path, HOLDFAST_TF1="1").split(), said.split())
+
+    def test_a_python_that_is_too_old_runs_the_hidden_one(self):
+        script = (
+            "import sys\n"
+            "sys.version_info = (3, 6, 15, 'final', 0)\n"
+            "sys.path[:0] = sys.argv[1:]\n"
+            "import sitecustomize\n"
+            "print(sys.modules['sitecustomize'].value, *[m for m in sys.modules if m == 'faulthandler'])\n" + self.SCRIPT
+        )
+        with tempfile.TemporaryDirectory() as site:
+            write(site, {"other/sitecustomize.py": "value = 7"})
+            said = subprocess.check_output([sys.executable, "-S", "-c", script, SHIM, os.path.join(site, "other")], env=dict(os.environ, HOLDFAST_TF1="1", PYTHONDONTWRITEBYTECODE="1"), universal_newlines=True)
+        self.assertEqual(said.split(), ["7", "0"])
+
+
+@contextlib.contextmanager
+def own_shim():
+    """A copy of the shim, beside which notes may be left."""
+    with tempfile.TemporaryDirectory() as directory:
+        shutil.copytree(os.path.join(SHIM, "_holdfast"), os.path.join(directory, "_holdfast"))
+        shutil.copy(os.path.join(SHIM, "sitecustomize.py"), directory)
+        yield directory
+
+
+class Note(unittest.TestCase):
+    """What an attempt leaves for the next interpreter to be kept warm."""
+
+    def note(self, script):
+        with own_shim() as shim, tempfile.TemporaryDirectory() as site:
+            write(site, {"torch/__init__.py": ""})
+            environ = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
+            environ.update(HOLDFAST_WARM="torch", PYTHONPATH=os.pathsep.join((shim, site)), PYTHONDONTWRITEBYTECODE="1")
+            p = subprocess.run([sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, start_new_session=True)
+            self.assertEqual((p.returncode, p.stdout), (0, ""))
+            notes = [n for n in os.listdir(shim) if n.startswith("imported-")]
+            self.assertEqual([n for n in notes if not n.endswith(".json")], [])
+            if not notes:
+                return None
+            with open(os.path.join(shim, notes[0])) as f:
+                return json.load(f)
+
+    def test_it_says_with_what_the_module_is_imported(self):
+        note = self.note("import os, sys; os.environ['A'] = 'b'; del os.environ['PATH']; sys.path.append('/c'); import torch")
+        self.assertEqual((note["environ"], note["path"][-1], note["refused"]), ({"A": "b", "PATH": None}, "/c", ""))
+
+    def test_looking_for_a_module_is_not_importing_it(self):
+        self.assertIsNone(self.note("import importlib.util; importlib.util.find_spec('torch')"))
+        note = self.note("import importlib.util, os; importlib.util.find_spec('torch'); os.environ['A'] = 'b'; import torch")
+        self.assertEqual(note["environ"], {"A": "b"})
+
+    def test_a_module_of_the_scripts_own_making_is_no_hindrance(self):
+        script = "import sys\nclass Lazy:\n    def __getattr__(self, name): raise RuntimeError(name)\nsys.modules['own'] = Lazy()\nimport torch"
+        self.assertIn("a module own", self.note(script)["refused"])
+
+    def test_a_program_with_what_cannot_be_noted_goes_on(self):
+        for unusual in (
+            "import pathlib; sys.path.append(pathlib.Path('/c'))",
+            "sys.path.append('/\\udcff')",
+            "os.environ['A'] = '\\udcff'",
+        ):
+            note = self.note("import os, sys; %s; import torch" % unusual)
+            self.assertIn("text", note["refused"], unusual)
+
+
+class Warm(unittest.TestCase):
+    def serve(self, own="", script="print('the script')"):
+        """What a warm interpreter answers, and then prints, with a sitecustomize of its own."""
+        with tempfile.TemporaryDirectory() as site:
+            write(site, {"sitecustomize.py": own, "train.py": script, "lib/module.py": "print('imported')"})
+            agent, interpreter = socket.socketpair()
+            environ = dict(os.environ, HOLDFAST_WARM="module", HOLDFAST_WARM_SOCKET=str(interpreter.fileno()), PYTHONPATH=os.pathsep.join((SHIM, site)), PYTHONDONTWRITEBYTECODE="1")
+            p = subprocess.Popen([sys.executable, os.path.join(site, "train.py")], env=environ, pass_fds=[interpreter.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+            interpreter.close()
+            with agent, agent.makefile("rwb") as stream:
+                message = json.dumps({"path": [site, os.path.join(site, "lib")], "environ": {}}).encode()
+                stream.write(len(message).to_bytes(4, "big") + message)
+                stream.flush()
+                try:
+                    answer = json.loads(stream.read(int.from_bytes(stream.read(4), "big")).decode() or "null")
+                except ConnectionResetError:
+                    answer = None
+            return (answer,) + p.communicate() + (p.returncode,)
+
+    READY = {"ready": True, "common": 2}
+
+    def test_it_never_runs_the_script_itself(self):
+        self.assertEqual(self.serve(), (self.READY, "", "", 0))
+        answer, out, err, code = self.serve("raise ValueError('of its own')")
+        self.assertEqual((answer, out, code), (self.READY, "", 0), err)
 
 
 class Stacks(unittest.TestCase):
