@@ -209,6 +209,10 @@ class Warm(unittest.TestCase):
         answer, out, err, code = self.serve("raise ValueError('of its own')")
         self.assertEqual((answer, out, code), (self.READY, "", 0), err)
 
+    def test_it_needs_no_function_that_not_every_python_has(self):
+        lacking = "import os, signal\nfor m, n in (os, 'memfd_create'), (signal, 'valid_signals'):\n    if hasattr(m, n): delattr(m, n)"
+        self.assertEqual(self.serve(lacking), (self.READY, "", "", 0))
+
 
 class Stacks(unittest.TestCase):
     # What the signal does shows in how the program ends.
