@@ -322,23 +322,26 @@ class DeepSpeed(unittest.TestCase):
     }
     TOLD = ["--no_ssh", "--node_rank=1", "--master_addr=worker-0", "--master_port=20000", "train.py", "None"]
 
-    def deepspeed(self, launcher, **settings):
+    def deepspeed(self, launcher, beside="", **settings):
         with tempfile.TemporaryDirectory() as site:
             write(site, self.MODULES)
             if not launcher.startswith("-"):
                 write(site, {"bin/" + launcher: "from deepspeed.launcher.runner import main\nmain()\n"})
                 launcher = os.path.join(site, "bin", launcher)
             environ = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
-            environ.update(dict(self.JOB, **settings), PYTHONPATH=SHIM + os.pathsep + site, PYTHONDONTWRITEBYTECODE="1", TMPDIR=site)
+            environ.update(dict(self.JOB, **settings), PYTHONPATH=os.pathsep.join((SHIM, site, beside)), PYTHONDONTWRITEBYTECODE="1", TMPDIR=site)
             return subprocess.check_output([sys.executable] + launcher.split() + ["train.py"], env=environ, universal_newlines=True).split("\n")[:-1]
 
     def test_the_launcher_of_each_task_starts_its_own(self):
         hosts = str(["worker-0 slots=1", "worker-1 slots=2", ""])
-        launchers = ["deepspeed", "ds"]
-        if hasattr(sys, "orig_argv"):
-            launchers.append("-m deepspeed.launcher.runner")
-        for launcher in launchers:
+        for launcher in "deepspeed", "ds", "-m deepspeed.launcher.runner":
             self.assertEqual(self.deepspeed(launcher), [hosts] + self.TOLD, launcher)
+
+    def test_a_python_before_3_10_launches_by_m(self):
+        with tempfile.TemporaryDirectory() as site:
+            write(site, {"sitecustomize.py": "import sys\nif hasattr(sys, 'orig_argv'): del sys.orig_argv"})
+            for words in "-m deepspeed.launcher.runner", "-mdeepspeed.launcher.runner":
+                self.assertEqual(self.deepspeed(words, beside=site)[1:], self.TOLD, words)
 
     def test_a_single_task_is_called_as_without_a_hostfile(self):
         self.assertEqual(self.deepspeed("deepspeed", HOLDFAST_DEEPSPEED_HOSTS="worker-0:4")[0], str(["localhost slots=4", ""]))
