@@ -155,12 +155,13 @@ func (m Member) World() int {
 	return n
 }
 
-// mostProcesses is Member.World where no task is absent.
+// mostProcesses is how many processes the tasks of all members run the program as, where no
+// task is absent.
 func (f *Framework) mostProcesses(spec *proto.JobSpec) int {
 	n := 0
 	for _, r := range spec.Roles {
 		if !f.observes(r.Name) {
-			n += int(r.Count) * Processes(spec, r.Name)
+			n += int(r.Count) * launchedProcesses(spec, r.Name)
 		}
 	}
 	return n
@@ -306,8 +307,7 @@ func FrameworkErrorFile(env map[string]string) (file *ErrorFile, name string) {
 // member makes an attempt's view of the job. A port that is not known is 0.
 func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
 	m := Member{Attempt: a, Observer: f.observes(a.Task.Role), Locals: Processes(spec, a.Task.Role)}
-	launched := func(role string) int { return max(1, int(findRole(spec, role).GetProcesses())) }
-	m.Launched = launched(a.Task.Role)
+	m.Launched = launchedProcesses(spec, a.Task.Role)
 	if len(a.MorePorts) > 0 && f.TensorBoard != nil && f.TensorBoard(spec, a.Task) {
 		m.TensorBoardPort = a.MorePorts[0]
 	}
@@ -319,7 +319,7 @@ func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
 		if t == a.Task {
 			m.Node, m.Rank = len(m.Members), rank+a.Local
 		}
-		p := Peer{Task: t, Host: t.Name, Virtual: VirtualAddress(i), Port: a.Ports[t.Name], Processes: Processes(spec, t.Role), Launched: launched(t.Role)}
+		p := Peer{Task: t, Host: t.Name, Virtual: VirtualAddress(i), Port: a.Ports[t.Name], Processes: Processes(spec, t.Role), Launched: launchedProcesses(spec, t.Role)}
 		m.Members = append(m.Members, p)
 		rank += p.Processes
 	}

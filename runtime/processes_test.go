@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,6 +29,11 @@ func TestHowManyProcesses(t *testing.T) {
 		{"pytorch", "torchrun train.py", 4, 0, 1, "4"},
 		{"pytorch", "torchrun train.py", 0, 2, 1, "2"},
 		{"pytorch", "python -m torch.distributed.run train.py", 4, 8, 1, "8"},
+		{"pytorch", "python -W ignore -um torch.distributed.run train.py", 4, 0, 1, "4"},
+		{"torchft", "torchrun train.py", 4, 0, 1, "4"},
+		{"torchft", "torchrun train.py", 0, 2, 1, "2"},
+		{"torchft", "python -m torch.distributed.run train.py", 4, 0, 1, "4"},
+		{"torchft", "python train.py", 4, 0, 4, "4"},
 		{"pytorch", "./train.sh", 4, 0, 1, "4"},
 		{"pytorch", "./train.sh", 4, 4, 4, "4"},
 		{"jax", "python train.py", 4, 0, 1, ""},
@@ -42,6 +48,11 @@ func TestHowManyProcesses(t *testing.T) {
 		if got := runtime.Processes(s, "worker"); got != c.started || env["PET_NPROC_PER_NODE"] != c.launched {
 			t.Errorf("%s: %q with %d GPUs, %d asked for: %d are started and %s by a launcher; want %d and %s",
 				c.framework, c.command, c.gpus, c.asked, got, env["PET_NPROC_PER_NODE"], c.started, c.launched)
+		}
+		// Ranks are those of all tasks, whoever starts them.
+		launched, _ := strconv.Atoi(c.launched)
+		if most := strconv.Itoa(2 * max(c.started, launched)); c.framework == "pytorch" && env["HOLDFAST_WORLD_MAX"] != most {
+			t.Errorf("%q with %d GPUs, %d asked for: there are %s ranks at most, want %s", c.command, c.gpus, c.asked, env["HOLDFAST_WORLD_MAX"], most)
 		}
 	}
 	s := spec("pytorch", "evaluator", 1, "worker", 1)

@@ -48,7 +48,7 @@ func (d *Draft) impliedFramework(spec *proto.JobSpec) (name, why string) {
 // program that starts Python, as in horovodrun -np 2 python train.py, or a launcher, as in
 // torchrun train.py; empty if there is none.
 func startedScript(command []string) string {
-	at := slices.IndexFunc(command, func(word string) bool { return python.MatchString(path.Base(word)) })
+	at := slices.IndexFunc(command, func(word string) bool { return runtime.IsPython(word) })
 	if script, _ := scriptOf(command[max(at, 0):]); path.Ext(script) == ".py" {
 		return script
 	}
