@@ -70,6 +70,8 @@ func TestExplainLines(t *testing.T) {
 		{"python's own", "ConnectionResetError: [Errno 104] Connection reset by peer", true, ""},
 		{"go", "gotrainer: Pull of parameter server ps-1:20001: rpc error: code = Unavailable desc = connection error", true, ""},
 		{"torch", "torch.distributed.DistBackendError: NCCL error in: x.cpp:1\nncclRemoteError: remote process exited or there was a network error", true, ""},
+		{"torch's store, whose port is taken", "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 20000, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use", false, "{port}"},
+		{"torch's store, which nobody serves", "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (worker-0, 20000).", true, ""},
 		{"a process of torchrun that lost a peer",
 			"Traceback (most recent call last):\nRuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:21000\nERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 7)\nTraceback (most recent call last):\n  File \"/usr/bin/torchrun\", line 33, in <module>\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\ntrain.py FAILED", true, ""},
 		{"a process of torchrun --tee that failed",

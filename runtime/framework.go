@@ -103,7 +103,8 @@ type Option struct {
 
 // Failures recognizes the last words of a task that ended because it lost a peer.
 type Failures struct {
-	// Lost are names of exceptions that always mean a lost peer.
+	// Lost are names of exceptions that mean a lost peer, whatever their message, unless
+	// there is advice about it.
 	Lost []string
 	// Any are names of exceptions that may have any cause, which their message tells.
 	Any []string
