@@ -33,6 +33,8 @@ var pytorch = Framework{
 		Phrases: []string{ // of gloo and NCCL
 			`connection closed by peer`, `connection was closed`, `socket timeout`, `remote process exited`,
 			`Watchdog caught collective operation timeout`, `Connect timeout`,
+			// Of the store, which before version 2.1 has no exceptions of its own.
+			`client socket has timed out`, `seconds waiting for clients`,
 		},
 	},
 	Advice: []Advice{
