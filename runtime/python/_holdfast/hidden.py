@@ -140,7 +140,14 @@ class Hidden:
     # The finder and loader, importlib.abc.
 
     def find_spec(self, name, path=None, target=None):
-        return _ModuleSpec(name, self) if self.modules.get(name) is not None else None
+        module = self.modules.get(name)
+        if module is None:
+            return None
+        spec, real = _ModuleSpec(name, self), getattr(module, "__spec__", None)
+        if isinstance(real, _ModuleSpec):  # what is asked of a module that is not imported
+            spec.origin, spec.cached, spec.has_location = real.origin, real.cached, real.has_location
+            spec.submodule_search_locations = real.submodule_search_locations
+        return spec
 
     def create_module(self, spec):
         module = self.modules[spec.name]

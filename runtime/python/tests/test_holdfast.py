@@ -1,6 +1,7 @@
 """Tests of the package _holdfast that need no framework: python -m unittest. SHIM is
 where the package is, if it is not beside this directory."""
 
+import array
 import concurrent.futures
 import contextlib
 import json
@@ -184,22 +185,35 @@ class Note(unittest.TestCase):
 
 
 class Warm(unittest.TestCase):
-    def serve(self, own="", script="print('the script')"):
-        """What a warm interpreter answers, and then prints, with a sitecustomize of its own."""
+    def serve(self, own="", script="print('the script')", attempt=False):
+        """What a warm interpreter answers, and then prints, with a sitecustomize of its own:
+        what the script prints, if it becomes an attempt."""
         with tempfile.TemporaryDirectory() as site:
-            write(site, {"sitecustomize.py": own, "train.py": script, "lib/module.py": "print('imported')"})
+            lib = os.path.join(site, "lib")
+            write(site, {"sitecustomize.py": own, "train.py": script, "lib/module/__init__.py": "print('imported')", "lib/module/part.py": ""})
             agent, interpreter = socket.socketpair()
-            environ = dict(os.environ, HOLDFAST_WARM="module", HOLDFAST_WARM_SOCKET=str(interpreter.fileno()), PYTHONPATH=os.pathsep.join((SHIM, site)), PYTHONDONTWRITEBYTECODE="1")
-            p = subprocess.Popen([sys.executable, os.path.join(site, "train.py")], env=environ, pass_fds=[interpreter.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+            environ = dict(os.environ, HOLDFAST_WARM="module", HOLDFAST_WARM_SOCKET=str(interpreter.fileno()), PYTHONPATH=os.pathsep.join((SHIM, site, lib)), PYTHONDONTWRITEBYTECODE="1")
+            argv = [sys.executable, os.path.join(site, "train.py")]
+            p = subprocess.Popen(argv, env=environ, pass_fds=[interpreter.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
             interpreter.close()
-            with agent, agent.makefile("rwb") as stream:
-                message = json.dumps({"path": [site, os.path.join(site, "lib")], "environ": {}}).encode()
-                stream.write(len(message).to_bytes(4, "big") + message)
-                stream.flush()
+
+            def send(message, fds=()):
+                message = json.dumps(message).encode()
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+                agent.sendmsg([len(message).to_bytes(4, "big") + message], rights)
+
+            with agent, agent.makefile("rb") as stream, tempfile.TemporaryFile("w+") as output:
+                send({"path": [site, lib] + sys.path, "environ": {}})
                 try:
                     answer = json.loads(stream.read(int.from_bytes(stream.read(4), "big")).decode() or "null")
                 except ConnectionResetError:
                     answer = None
+                if attempt:
+                    del environ["HOLDFAST_WARM_SOCKET"]
+                    send({"argv": argv, "environ": list(environ.items()), "dir": site, "stay": True}, [output.fileno()])
+                    p.communicate()
+                    output.seek(0)
+                    return output.read().replace(site, "SITE").split("\n")[:-1]
             return (answer,) + p.communicate() + (p.returncode,)
 
     READY = {"ready": True, "common": 2}
@@ -212,6 +226,24 @@ class Warm(unittest.TestCase):
     def test_it_needs_no_function_that_not_every_python_has(self):
         lacking = "import os, signal\nfor m, n in (os, 'memfd_create'), (signal, 'valid_signals'):\n    if hasattr(m, n): delattr(m, n)"
         self.assertEqual(self.serve(lacking), (self.READY, "", "", 0))
+
+
+    def test_a_module_that_is_not_imported_yet_is_found_as_ever(self):
+        script = """
+import importlib.util, sys
+for name in "module", "module.part":
+    spec = importlib.util.find_spec(name)
+    print(spec.name, spec.origin, spec.submodule_search_locations, spec.has_location, spec.parent)
+import module.part
+print(module.__spec__.origin, module.__file__, importlib.util.find_spec("module") is module.__spec__)
+"""
+        said = self.serve(script=script, attempt=True)
+        self.assertIn("imported", said)
+        self.assertEqual([line for line in said if line != "imported"], [
+            "module SITE/lib/module/__init__.py ['SITE/lib/module'] True module",
+            "module.part SITE/lib/module/part.py None True module",
+            "SITE/lib/module/__init__.py SITE/lib/module/__init__.py True",
+        ])
 
 
 class Stacks(unittest.TestCase):
