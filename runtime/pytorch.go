@@ -27,7 +27,7 @@ var pytorch = Framework{
 	Warm:      "torch",
 	ErrorFile: &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
 	Failures: Failures{
-		Lost:      []string{"ncclRemoteError", "DistNetworkError", "DistStoreError"},
+		Lost:      []string{"ncclRemoteError", "DistNetworkError", "DistStoreError", "RendezvousConnectionError", "RendezvousTimeoutError"},
 		Any:       []string{"DistBackendError", "DistError"},
 		Launchers: []string{"ChildFailedError"}, // torchrun
 		Phrases: []string{ // of gloo and NCCL
