@@ -73,6 +73,9 @@ type Framework struct {
 	// the user chooses another number. SharedGPUs says that processes of a task see all
 	// its GPUs and choose one by LOCAL_RANK; otherwise each sees its own share only.
 	ProcessPerGPU, SharedGPUs bool
+	// TellsLaunchers says that launchers find in the environment how many processes they are
+	// to start (Member.Launched).
+	TellsLaunchers bool
 	// Shim returns the settings of the framework's Python module in
 	// python/_holdfast.
 	Shim func(*proto.JobSpec) map[string]string
@@ -156,13 +159,17 @@ func (m Member) World() int {
 	return n
 }
 
-// mostProcesses is how many processes the tasks of all members run the program as, where no
-// task is absent.
+// mostProcesses is how many processes the tasks of all members run the program as, whoever
+// starts them, where no task is absent.
 func (f *Framework) mostProcesses(spec *proto.JobSpec) int {
 	n := 0
 	for _, r := range spec.Roles {
 		if !f.observes(r.Name) {
-			n += int(r.Count) * launchedProcesses(spec, r.Name)
+			each := Processes(spec, r.Name)
+			if f.TellsLaunchers {
+				each = launchedProcesses(spec, r.Name)
+			}
+			n += int(r.Count) * each
 		}
 	}
 	return n

@@ -22,7 +22,7 @@ var pytorch = Framework{
 	Env:           pytorchEnv,
 	Shim:          pytorchShim,
 	Notes:         torchrunNotes,
-	ProcessPerGPU: true, SharedGPUs: true,
+	ProcessPerGPU: true, SharedGPUs: true, TellsLaunchers: true,
 	Elastic:   true,
 	Warm:      "torch",
 	ErrorFile: &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},

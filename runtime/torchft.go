@@ -27,7 +27,7 @@ var torchft = Framework{
 	Defaults:   torchftDefaults,
 	Env:        torchftEnv,
 
-	ProcessPerGPU: true, SharedGPUs: true,
+	ProcessPerGPU: true, SharedGPUs: true, TellsLaunchers: true,
 	Warm:      pytorch.Warm,
 	ErrorFile: pytorch.ErrorFile,
 	Failures: Failures{
