@@ -35,7 +35,8 @@ func ImpliedFramework(spec *proto.JobSpec) (name, why string) {
 }
 
 var (
-	pythonProgram = regexp.MustCompile(`^(?:python|pypy)[0-9.]*$`)
+	// Letters stand for what CPython was built with: t for threads without the GIL.
+	pythonProgram = regexp.MustCompile(`^(?:python|pypy)(?:[0-9][0-9.]*[dmtu]*)?$`)
 	shellProgram  = regexp.MustCompile(`^(?:ba|da|k|z)?sh$`)
 )
 

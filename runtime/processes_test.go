@@ -23,6 +23,8 @@ func TestHowManyProcesses(t *testing.T) {
 		{"pytorch", "python train.py", 0, 0, 1, "1"},
 		{"pytorch", "python train.py", 4, 0, 4, "4"},
 		{"pytorch", "/opt/venv/bin/python3.11 -u -m train", 4, 0, 4, "4"},
+		{"pytorch", "python3.14t train.py", 4, 0, 4, "4"},
+		{"pytorch", "python3-config --libs", 4, 0, 1, "4"},
 		{"pytorch", "./train.py", 2, 0, 2, "2"},
 		{"pytorch", "python train.py", 4, 1, 1, "1"},
 		{"pytorch", "python train.py", 0, 2, 2, "2"},
