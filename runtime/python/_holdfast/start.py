@@ -38,19 +38,17 @@ FRAMEWORKS = {
 
 
 def _after_import(actions, before, frameworks):
-    """Calls before[name]() when the module of that name is about to be executed, and
-    each of actions[name] with the module when it has been. When a framework is looked
-    for, the actions of its module here are added. That none of them knows a framework's
-    version does not keep a program from going on."""
+    """Calls each of before[name] when the module of that name is about to be executed, and
+    each of actions[name] with the module when it has been. When a framework is looked for,
+    those of its module here are added: prepare, if it has that, and what hooks gives. That
+    none of them knows a framework's version does not keep a program from going on."""
 
     class Finder:
         def find_spec(self, name, path=None, target=None):
             if name in frameworks:
                 frameworks.discard(name)
-                for module, action in _try(name, _hooks, name) or ():
-                    actions.setdefault(module, []).append(action)
-            due = actions.get(name)
-            if due is None:
+                _try(name, self._add, name)
+            if name not in actions and name not in before:
                 return None
             spec = self._others(name, path, target)
             execute = getattr(getattr(spec, "loader", None), "exec_module", None)
@@ -60,11 +58,12 @@ def _after_import(actions, before, frameworks):
             def exec_module(module):
                 if getattr(getattr(module, "__spec__", None), "name", name) != name:
                     return execute(module)  # a loader may be that of several modules: zipimport's is
-                if name in before:
-                    _try(name, before[name])
+                for action in before.get(name, ()):
+                    _try(name, action)
                 execute(module)
-                actions.pop(name, None)
-                if not actions and not frameworks and self in sys.meta_path:
+                before.pop(name, None)
+                due = actions.pop(name, ())
+                if not actions and not before and not frameworks and self in sys.meta_path:
                     sys.meta_path.remove(self)
                 for action in due:
                     _try(name, action, module)
@@ -75,6 +74,13 @@ def _after_import(actions, before, frameworks):
             except AttributeError:
                 pass
             return spec
+
+        def _add(self, framework):
+            own = __import__(__package__ + "." + framework, fromlist=["hooks"])
+            if hasattr(own, "prepare"):
+                before.setdefault(framework, []).append(own.prepare)
+            for module, action in own.hooks():
+                actions.setdefault(module, []).append(action)
 
         def _others(self, name, path, target):
             for finder in list(sys.meta_path):
@@ -95,10 +101,6 @@ def _spec(module):
         return getattr(module, "__spec__", None)
     except Exception:
         return None
-
-
-def _hooks(framework):
-    return list(__import__(__package__ + "." + framework, fromlist=["hooks"]).hooks())
 
 
 def _try(name, do, *args):
@@ -214,7 +216,7 @@ def _install():
     # An attempt leads a session; what it starts in turn does not.
     if warm and os.getsid(0) == os.getpid() and "HOLDFAST_WARM_SOCKET" not in os.environ:
         note = _Note(warm)
-        before[warm] = note.before
+        before[warm] = [note.before]
         actions[warm] = [note.after]
     if actions or frameworks:
         _after_import(actions, before, frameworks)

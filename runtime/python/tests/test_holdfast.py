@@ -54,7 +54,7 @@ class Start(unittest.TestCase):
 
     def test_each_setting_can_be_switched_off(self):
         for name in start.FRAMEWORKS["tensorflow"]:
-            said = run("from _holdfast import tensorflow; print(*tensorflow.hooks(), *[k for k in __import__('os').environ if k.startswith('GRPC_')])", **{name: "0"})
+            said = run("from _holdfast import tensorflow; tensorflow.prepare(); print(*tensorflow.hooks(), *[k for k in __import__('os').environ if k.startswith('GRPC_')])", **{name: "0"})
             self.assertEqual(said, "", name)
 
 
@@ -147,11 +147,11 @@ def own_shim():
 class Note(unittest.TestCase):
     """What an attempt leaves for the next interpreter to be kept warm."""
 
-    def note(self, script):
+    def note(self, script, module="torch", **settings):
         with own_shim() as shim, tempfile.TemporaryDirectory() as site:
-            write(site, {"torch/__init__.py": ""})
+            write(site, {module + "/__init__.py": ""})
             environ = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
-            environ.update(HOLDFAST_WARM="torch", PYTHONPATH=os.pathsep.join((shim, site)), PYTHONDONTWRITEBYTECODE="1")
+            environ.update(settings, HOLDFAST_WARM=module, PYTHONPATH=os.pathsep.join((shim, site)), PYTHONDONTWRITEBYTECODE="1")
             p = subprocess.run([sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, start_new_session=True)
             self.assertEqual((p.returncode, p.stdout), (0, ""))
             notes = [n for n in os.listdir(shim) if n.startswith("imported-")]
@@ -169,6 +169,21 @@ class Note(unittest.TestCase):
         self.assertIsNone(self.note("import importlib.util; importlib.util.find_spec('torch')"))
         note = self.note("import importlib.util, os; importlib.util.find_spec('torch'); os.environ['A'] = 'b'; import torch")
         self.assertEqual(note["environ"], {"A": "b"})
+
+    def test_it_does_not_tell_what_holdfast_sets(self):
+        # The next import sets it again, and then gives it to its attempts.
+        note = self.note(
+            "from _holdfast import tensorflow\n"
+            "tensorflow._tensorflow_version = lambda: (2, 21)\n"
+            "import os, importlib.util\n"
+            "importlib.util.find_spec('tensorflow')\n"
+            "assert 'GRPC_FAIL_FAST' not in os.environ\n"
+            "import tensorflow\n"
+            "assert 'GRPC_FAIL_FAST' in os.environ",
+            "tensorflow",
+            HOLDFAST_FAIL_FAST="1",
+        )
+        self.assertEqual(note["environ"], {})
 
     def test_a_module_of_the_scripts_own_making_is_no_hindrance(self):
         script = "import sys\nclass Lazy:\n    def __getattr__(self, name): raise RuntimeError(name)\nsys.modules['own'] = Lazy()\nimport torch"
