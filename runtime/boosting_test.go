@@ -169,11 +169,12 @@ func TestMachinesOfLightGBM(t *testing.T) {
 // TestLossesOfBoosting: what XGBoost and LightGBM say of a peer that is gone.
 func TestLossesOfBoosting(t *testing.T) {
 	for text, lost := range map[string]bool{
-		"Traceback (most recent call last):\nxgboost.core.XGBoostError: [11:25:23] /workspace/src/collective/result.cc:83: [allreduce.cc:98]: Ring Allreduce failed, current iteration:0\n- [socket.h:1]: Encountered EOF. The other end is likely closed.": true,
-		"Traceback (most recent call last):\nxgboost.core.XGBoostError: [11:25:23] result.cc:83: [comm.cc:220|11:25:23]:\n\n- [comm.cc:41|11:25:23]: Failed to connect to the tracker.":                                                                     true,
-		"Traceback (most recent call last):\nxgboost.core.XGBoostError: [11:25:23] objective.cc:26: Unknown objective function: `nothing`":                                                                                                                  false,
-		"Traceback (most recent call last):\nlightgbm.basic.LightGBMError: Connecting to rank 1 failed":                                                                                                                                                     true,
-		"Traceback (most recent call last):\nlightgbm.basic.LightGBMError: Unknown objective type name: nothing":                                                                                                                                            false,
+		"Traceback (most recent call last):\nxgboost.core.XGBoostError: [11:25:23] /workspace/src/collective/result.cc:83: [allreduce.cc:98]: Ring Allreduce failed, current iteration:0\n- [socket.h:1]: Encountered EOF. The other end is likely closed.":                  true,
+		"Traceback (most recent call last):\nxgboost.core.XGBoostError: [09:40:38] /workspace/src/collective/result.cc:83: [coll_c_api.cc:46|09:40:46]:\n\n- [socket.h:79|09:40:46]: Poll error condition:Success code:0\nStack trace:\n  [bt] (0) libxgboost.so(+0x11031e)": true,
+		"Traceback (most recent call last):\nxgboost.core.XGBoostError: [11:25:23] result.cc:83: [comm.cc:220|11:25:23]:\n\n- [comm.cc:41|11:25:23]: Failed to connect to the tracker.":                                                                                      true,
+		"Traceback (most recent call last):\nxgboost.core.XGBoostError: [11:25:23] objective.cc:26: Unknown objective function: `nothing`":                                                                                                                                   false,
+		"Traceback (most recent call last):\nlightgbm.basic.LightGBMError: Connecting to rank 1 failed":                                                                                                                                                                      true,
+		"Traceback (most recent call last):\nlightgbm.basic.LightGBMError: Unknown objective type name: nothing":                                                                                                                                                             false,
 	} {
 		if v := runtime.Explain(strings.Split(text, "\n")); v.PeerLost != lost {
 			t.Errorf("%s: %+v", text, v)

@@ -1,8 +1,7 @@
 // Package runtime knows what each framework needs: the command line and the
 // environment of a task, what the loss of a task means for the others, when
 // the job is complete, when its checkpoints are, and what a failed task's last
-// words mean. All of it is
-// pure but for WriteShim.
+// words mean. All of it is pure but for WriteShim.
 //
 // # Placeholders
 //
@@ -31,8 +30,7 @@
 //
 // Every task finds these, whatever the framework:
 //
-//	HOLDFAST_FRAMEWORK      tensorflow, pytorch, jax, xgboost, lightgbm, ray,
-//	                        mxnet, torchft or none
+//	HOLDFAST_FRAMEWORK      one of FrameworkNames
 //	HOLDFAST_TASK           worker-1
 //	HOLDFAST_ROLE           worker
 //	HOLDFAST_INDEX          1
@@ -42,7 +40,11 @@
 //	HOLDFAST_JOB            the job
 //	HOLDFAST_ATTEMPT        how often the task was started before
 //	HOLDFAST_GENERATION     how often all tasks were started again together
-//	HOLDFAST_WORLD_MAX      how many processes there are where no task is absent
+//	HOLDFAST_LOCAL_RANK     its number among the processes of its task
+//	HOLDFAST_WORLD_MAX      how many processes run the program where no task is absent,
+//	                        whoever starts them
+//	HOLDFAST_WORLD_CHANGED  1: other tasks are there than in the generation before; else
+//	                        it is not set
 //	HOLDFAST_MODEL_KEPT     1: what the services hold has outlived the loss of the
 //	                        attempt before, and is of one piece; else it is not set
 //

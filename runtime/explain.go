@@ -28,7 +28,7 @@ func Explain(tail []string) Verdict {
 // explain judges an output. A task may have complained about peers, or about what its node
 // lacks, long before it died of something else. So where there is an exception, the last
 // one counts, for advice with what it is chained to; and where there is none, what was
-// said last.
+// said last. An exception by which a peer is lost is not, where it says what else it is about.
 func (l *failurePatterns) explain(text string) Verdict {
 	raised := l.raised(text)
 	if len(raised) == 0 {
@@ -43,7 +43,7 @@ func (l *failurePatterns) explain(text string) Verdict {
 	if !signalled.MatchString(last.Line) {
 		v.Error = tasklog.Plain(last.Line)
 	}
-	if l.lost.MatchString(last.Line) || l.any.MatchString(last.Line) && (goneMount.MatchString(last.Text) || l.lostFirst(strings.Split(last.Text, "\n"))) {
+	if l.lost.MatchString(last.Line) && l.advise(last.Line) == "" || l.any.MatchString(last.Line) && (goneMount.MatchString(last.Text) || l.lostFirst(strings.Split(last.Text, "\n"))) {
 		v.PeerLost = true
 		return v
 	}

@@ -73,6 +73,9 @@ type Framework struct {
 	// the user chooses another number. SharedGPUs says that processes of a task see all
 	// its GPUs and choose one by LOCAL_RANK; otherwise each sees its own share only.
 	ProcessPerGPU, SharedGPUs bool
+	// TellsLaunchers says that launchers find in the environment how many processes they are
+	// to start (Member.Launched).
+	TellsLaunchers bool
 	// Shim returns the settings of the framework's Python module in
 	// python/_holdfast.
 	Shim func(*proto.JobSpec) map[string]string
@@ -103,7 +106,8 @@ type Option struct {
 
 // Failures recognizes the last words of a task that ended because it lost a peer.
 type Failures struct {
-	// Lost are names of exceptions that always mean a lost peer.
+	// Lost are names of exceptions that mean a lost peer, whatever their message, unless
+	// there is advice about it.
 	Lost []string
 	// Any are names of exceptions that may have any cause, which their message tells.
 	Any []string
@@ -155,12 +159,17 @@ func (m Member) World() int {
 	return n
 }
 
-// mostProcesses is Member.World where no task is absent.
+// mostProcesses is how many processes the tasks of all members run the program as, whoever
+// starts them, where no task is absent.
 func (f *Framework) mostProcesses(spec *proto.JobSpec) int {
 	n := 0
 	for _, r := range spec.Roles {
 		if !f.observes(r.Name) {
-			n += int(r.Count) * Processes(spec, r.Name)
+			each := Processes(spec, r.Name)
+			if f.TellsLaunchers {
+				each = launchedProcesses(spec, r.Name)
+			}
+			n += int(r.Count) * each
 		}
 	}
 	return n
@@ -306,8 +315,7 @@ func FrameworkErrorFile(env map[string]string) (file *ErrorFile, name string) {
 // member makes an attempt's view of the job. A port that is not known is 0.
 func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
 	m := Member{Attempt: a, Observer: f.observes(a.Task.Role), Locals: Processes(spec, a.Task.Role)}
-	launched := func(role string) int { return max(1, int(findRole(spec, role).GetProcesses())) }
-	m.Launched = launched(a.Task.Role)
+	m.Launched = launchedProcesses(spec, a.Task.Role)
 	if len(a.MorePorts) > 0 && f.TensorBoard != nil && f.TensorBoard(spec, a.Task) {
 		m.TensorBoardPort = a.MorePorts[0]
 	}
@@ -319,7 +327,7 @@ func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
 		if t == a.Task {
 			m.Node, m.Rank = len(m.Members), rank+a.Local
 		}
-		p := Peer{Task: t, Host: t.Name, Virtual: VirtualAddress(i), Port: a.Ports[t.Name], Processes: Processes(spec, t.Role), Launched: launched(t.Role)}
+		p := Peer{Task: t, Host: t.Name, Virtual: VirtualAddress(i), Port: a.Ports[t.Name], Processes: Processes(spec, t.Role), Launched: launchedProcesses(spec, t.Role)}
 		m.Members = append(m.Members, p)
 		rank += p.Processes
 	}

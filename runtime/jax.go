@@ -22,9 +22,9 @@ var jax = Framework{
 	SavesTogether: jaxSavesTogether,
 	Warm:          "jax",
 	Failures: Failures{
-		Any: []string{"XlaRuntimeError", "JaxRuntimeError"},
+		Any: []string{"XlaRuntimeError", "JaxRuntimeError", "ValueError"}, // the last is what a failure of gloo becomes
 		Phrases: []string{
-			`heartbeat timeout`, `tasks? (?:have|has) (?:crashed|died)`, `task .* set to ERROR`, `\bUNAVAILABLE: `,
+			`heartbeat timeout`, `\bBarrier timed out`, `tasks? (?:have|has) (?:crashed|died)`, `task .* set to ERROR`, `\bUNAVAILABLE: `,
 		},
 	},
 	Advice: []Advice{{`(?i)RESOURCE_EXHAUSTED: .*(?:GPU|OOM when allocating)`, useLessDeviceMemory}},

@@ -21,13 +21,13 @@ func (f *Framework) completeProcesses(spec *proto.JobSpec, r *proto.RoleSpec) {
 			r.Processes = max(1, r.Gpus)
 		}
 	}
-	r.Launcher = f.program(command) != "" || !asked && !runsPython(command)
+	r.Launcher = f.launches(command) || !asked && !runsPython(command)
 }
 
 // runsPython reports whether a command is a Python interpreter or a Python script, with
 // its arguments.
 func runsPython(command []string) bool {
-	return len(command) > 0 && (pythonProgram.MatchString(path.Base(command[0])) || path.Ext(command[0]) == ".py")
+	return len(command) > 0 && (IsPython(command[0]) || path.Ext(command[0]) == ".py")
 }
 
 // Processes returns how many processes a task of a role is started as. The spec is
@@ -37,6 +37,12 @@ func Processes(spec *proto.JobSpec, role string) int {
 		return max(1, int(r.Processes))
 	}
 	return 1
+}
+
+// launchedProcesses returns how many processes a task of a role runs the program as, whether
+// it is started as them or starts them. The spec is complete.
+func launchedProcesses(spec *proto.JobSpec, role string) int {
+	return max(1, int(findRole(spec, role).GetProcesses()))
 }
 
 // AsksForGPUs returns how many GPUs each task of a role asks for. others reports whether

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,14 +23,23 @@ func TestHowManyProcesses(t *testing.T) {
 		{"pytorch", "python train.py", 0, 0, 1, "1"},
 		{"pytorch", "python train.py", 4, 0, 4, "4"},
 		{"pytorch", "/opt/venv/bin/python3.11 -u -m train", 4, 0, 4, "4"},
+		{"pytorch", "python3.14t train.py", 4, 0, 4, "4"},
+		{"pytorch", "python3-config --libs", 4, 0, 1, "4"},
 		{"pytorch", "./train.py", 2, 0, 2, "2"},
 		{"pytorch", "python train.py", 4, 1, 1, "1"},
 		{"pytorch", "python train.py", 0, 2, 2, "2"},
 		{"pytorch", "torchrun train.py", 4, 0, 1, "4"},
 		{"pytorch", "torchrun train.py", 0, 2, 1, "2"},
 		{"pytorch", "python -m torch.distributed.run train.py", 4, 8, 1, "8"},
+		{"pytorch", "python -W ignore -um torch.distributed.run train.py", 4, 0, 1, "4"},
+		{"torchft", "torchrun train.py", 4, 0, 1, "4"},
+		{"torchft", "torchrun train.py", 0, 2, 1, "2"},
+		{"torchft", "python -m torch.distributed.run train.py", 4, 0, 1, "4"},
+		{"torchft", "python train.py", 4, 0, 4, "4"},
 		{"pytorch", "./train.sh", 4, 0, 1, "4"},
 		{"pytorch", "./train.sh", 4, 4, 4, "4"},
+		{"horovod", "./train.sh", 4, 0, 1, ""},
+		{"horovod", "python train.py", 4, 0, 4, ""},
 		{"jax", "python train.py", 4, 0, 1, ""},
 		{"jax", "python train.py", 4, 2, 2, ""},
 		{"tensorflow", "python train.py", 4, 0, 1, ""},
@@ -42,6 +52,11 @@ func TestHowManyProcesses(t *testing.T) {
 		if got := runtime.Processes(s, "worker"); got != c.started || env["PET_NPROC_PER_NODE"] != c.launched {
 			t.Errorf("%s: %q with %d GPUs, %d asked for: %d are started and %s by a launcher; want %d and %s",
 				c.framework, c.command, c.gpus, c.asked, got, env["PET_NPROC_PER_NODE"], c.started, c.launched)
+		}
+		// Ranks are those of all tasks, whoever starts them.
+		launched, _ := strconv.Atoi(c.launched)
+		if most := strconv.Itoa(2 * max(c.started, launched)); c.framework != "torchft" && env["HOLDFAST_WORLD_MAX"] != most {
+			t.Errorf("%s: %q with %d GPUs, %d asked for: there are %s ranks at most, want %s", c.framework, c.command, c.gpus, c.asked, env["HOLDFAST_WORLD_MAX"], most)
 		}
 	}
 	s := spec("pytorch", "evaluator", 1, "worker", 1)

@@ -22,17 +22,19 @@ var pytorch = Framework{
 	Env:           pytorchEnv,
 	Shim:          pytorchShim,
 	Notes:         torchrunNotes,
-	ProcessPerGPU: true, SharedGPUs: true,
+	ProcessPerGPU: true, SharedGPUs: true, TellsLaunchers: true,
 	Elastic:   true,
 	Warm:      "torch",
 	ErrorFile: &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
 	Failures: Failures{
-		Lost:      []string{"ncclRemoteError", "DistNetworkError", "DistStoreError"},
+		Lost:      []string{"ncclRemoteError", "DistNetworkError", "DistStoreError", "RendezvousConnectionError", "RendezvousTimeoutError"},
 		Any:       []string{"DistBackendError", "DistError"},
 		Launchers: []string{"ChildFailedError"}, // torchrun
 		Phrases: []string{ // of gloo and NCCL
 			`connection closed by peer`, `connection was closed`, `socket timeout`, `remote process exited`,
 			`Watchdog caught collective operation timeout`, `Connect timeout`,
+			// Of the store, which before version 2.1 has no exceptions of its own.
+			`client socket has timed out`, `seconds waiting for clients`,
 		},
 	},
 	Advice: []Advice{

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"path"
 	"strconv"
 
 	"holdfast/proto"
@@ -112,13 +111,9 @@ func launchRay(spec *proto.JobSpec, m Member, command []string) []string {
 	if m.Observer {
 		return command
 	}
-	interpreter := "python3"
-	if pythonProgram.MatchString(path.Base(command[0])) {
-		interpreter = command[0]
-	}
 	role := findRole(spec, m.Task.Role)
 	objects := role.MemoryMb << 20 * 3 / 10 // as much of the container as Ray would take of the machine
-	args := []string{interpreter, "-m", "_holdfast.ray",
+	args := []string{interpreterOf(command), "-m", "_holdfast.ray",
 		fmt.Sprintf("--num-cpus=%d", max(1, role.Vcores)),
 		fmt.Sprintf("--object-store-memory=%d", max(objects, leastObjects)),
 		fmt.Sprintf("--memory=%d", max(role.MemoryMb<<20-objects, leastObjects)),

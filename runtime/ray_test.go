@@ -83,6 +83,17 @@ func TestCommandsOfRay(t *testing.T) {
 	}
 }
 
+// TestTheInterpreterOfRay: a program that stands in an environment runs beside its Python.
+func TestTheInterpreterOfRay(t *testing.T) {
+	job := spec("ray", "head", 1, "worker", 1)
+	job.Command = []string{"env/bin/my-train"}
+	for _, task := range []string{"head-0", "worker-0"} {
+		if argv, _ := command(t, job, task); argv[0] != "env/bin/python3" {
+			t.Errorf("%s: %q", task, argv)
+		}
+	}
+}
+
 // rayTask is a task of a job of Ray that runs on this machine.
 type rayTask struct {
 	cmd   *exec.Cmd

@@ -562,7 +562,7 @@ func TestTheShimKnowsWhichTensorFlowFailsFast(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(site, tt.installed), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Mkdir(filepath.Join(site, "tensorflow"), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(site, "tensorflow.py"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		env := []string{"HOLDFAST_FAIL_FAST=1"}

@@ -27,7 +27,7 @@ var torchft = Framework{
 	Defaults:   torchftDefaults,
 	Env:        torchftEnv,
 
-	ProcessPerGPU: true, SharedGPUs: true,
+	ProcessPerGPU: true, SharedGPUs: true, TellsLaunchers: true,
 	Warm:      pytorch.Warm,
 	ErrorFile: pytorch.ErrorFile,
 	Failures: Failures{
@@ -77,15 +77,20 @@ func addLighthouse(spec *proto.JobSpec) {
 }
 
 // interpreterOf returns the Python that runs a command, as far as the command says so: it
-// is the one beside a launcher.
+// is the one beside a launcher, and beside a program in an environment's directory bin.
 func interpreterOf(command []string) string {
+	const onPath = "python3"
 	switch {
 	case len(command) == 0:
-		return "python3"
-	case pythonProgram.MatchString(path.Base(command[0])):
+		return onPath
+	case IsPython(command[0]):
 		return command[0]
+	case shellProgram.MatchString(path.Base(command[0])), path.Base(command[0]) == "env":
+		return onPath
+	case torchLaunchers.program(command) != "", path.Base(path.Dir(command[0])) == "bin":
+		return path.Join(path.Dir(command[0]), onPath)
 	}
-	return path.Join(path.Dir(command[0]), "python3")
+	return onPath
 }
 
 // isReplica reports whether a role's tasks are replica groups.

@@ -42,7 +42,10 @@ func TestRolesOfTorchFT(t *testing.T) {
 	if err := runtime.Complete(two); err == nil || !strings.Contains(err.Error(), "--lighthouse 1") {
 		t.Errorf("with two lighthouses: %v", err)
 	}
-	for command, want := range map[string]string{"bin/torchrun": "bin/python3", "torchrun": "python3", "/opt/python": "/opt/python"} {
+	for command, want := range map[string]string{
+		"bin/torchrun": "bin/python3", "torchrun": "python3", "/opt/python": "/opt/python", "venv/bin/my-train": "venv/bin/python3",
+		"job/train.sh": "python3", "job/train.py": "python3", "/bin/bash": "python3", "/usr/bin/env": "python3",
+	} {
 		job := spec("torchft", "replica", 1)
 		job.Command = []string{command, "train.py"}
 		if err := runtime.Complete(job); err != nil || job.Roles[0].Command[0] != want {

@@ -20,7 +20,7 @@ var xgboost = Framework{
 	Failures: Failures{
 		Any: []string{"XGBoostError"},
 		Phrases: []string{
-			`(?:Ring )?Allreduce failed`, `Encountered EOF`, `The other end is likely closed`, `Socket error\.`, `Failed to connect to the tracker`,
+			`(?:Ring )?Allreduce failed`, `Encountered EOF`, `The other end is likely closed`, `Poll error condition`, `Socket error\.`, `Failed to connect to the tracker`,
 		},
 	},
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -169,18 +168,17 @@ func checkCommand(spec *proto.JobSpec, command []string) error {
 	return client.Usagef("there is no script %s for the tasks to run: it is not among --files and --archives, nor in this directory; check the path", script)
 }
 
-var (
-	python = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
-	shells = []string{"sh", "bash", "dash", "ksh", "zsh"}
-)
+var shells = []string{"sh", "bash", "dash", "ksh", "zsh"}
 
 // scriptOf returns the script in a command: the program itself if it is a path, or what
 // an interpreter is to run; empty if there is none or it cannot be determined. searched
 // reports whether it is also searched for on the PATH.
 func scriptOf(command []string) (script string, searched bool) {
-	name := path.Base(command[0])
-	isShell := slices.Contains(shells, name)
-	if !isShell && !python.MatchString(name) {
+	if runtime.IsPython(command[0]) {
+		_, script = runtime.PythonRuns(command)
+		return script, false
+	}
+	if !slices.Contains(shells, path.Base(command[0])) {
 		if strings.Contains(command[0], "/") {
 			return command[0], false
 		}
@@ -191,13 +189,13 @@ func scriptOf(command []string) (script string, searched bool) {
 		switch {
 		case word == "-" || word == "":
 			return "", false // standard input
-		case !strings.HasPrefix(word, "-") && !(isShell && strings.HasPrefix(word, "+")):
-			return word, isShell && !strings.Contains(word, "/")
+		case !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "+"):
+			return word, !strings.Contains(word, "/")
 		case strings.HasPrefix(word, "--"):
 			return "", false
-		case strings.ContainsAny(word, "cms"): // a command, a module, standard input
+		case strings.ContainsAny(word, "cs"): // a command, standard input
 			return "", false
-		case strings.HasSuffix(word, "W"), strings.HasSuffix(word, "X"), isShell && strings.ContainsAny(word, "oO"):
+		case strings.ContainsAny(word, "oO"):
 			i++ // has a value
 		}
 	}

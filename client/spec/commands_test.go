@@ -42,6 +42,9 @@ func TestScriptsThatTasksDoNotGet(t *testing.T) {
 		{"python -m here.py", false, ""},
 		{"python -um here.py", false, ""},
 		{"python -", false, ""},
+		{"python -Ximporttime none.py", false, "no script none.py"},
+		{"python -s none.py", false, "no script none.py"},
+		{"python -Werror::DeprecationWarning -- none.py", false, "no script none.py"},
 		{"python", false, ""},
 		{"sh -ec here.py", false, ""},
 		{"bash none.sh", false, ""}, // on the PATH of a node, for all that is known

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -32,34 +33,60 @@ func (d *Draft) impliedFramework(spec *proto.JobSpec) (name, why string) {
 		return name, ""
 	}
 	for _, command := range commands(spec) {
-		script := startedScript(command)
-		if script == "" {
-			continue
-		}
-		imported, how := runtime.ImportedFramework(d.source(script))
-		if imported != "" && (why == "" || runtime.StartedAs(imported, name)) {
-			return imported, script + " " + how
+		for _, script := range startedScripts(command) {
+			imported, how := runtime.ImportedFramework(d.source(script))
+			if imported != "" && (why == "" || runtime.StartedAs(imported, name)) {
+				return imported, script + " " + how
+			}
 		}
 	}
 	return name, why
 }
 
-// startedScript returns the Python script that a command runs, also where it is another
-// program that starts Python, as in horovodrun -np 2 python train.py, or a launcher, as in
-// torchrun train.py; empty if there is none.
-func startedScript(command []string) string {
-	at := slices.IndexFunc(command, func(word string) bool { return python.MatchString(path.Base(word)) })
-	if script, _ := scriptOf(command[max(at, 0):]); path.Ext(script) == ".py" {
-		return script
+// startedScripts returns the files that may be the Python script that a command runs, the
+// likeliest first, also where it is another program that starts Python, as in horovodrun -np 2
+// python train.py, or a launcher, as in torchrun train.py.
+func startedScripts(command []string) []string {
+	at := slices.IndexFunc(command, runtime.IsPython)
+	if at < 0 {
+		if script, _ := scriptOf(command); path.Ext(script) == ".py" {
+			return []string{script}
+		}
+		return launchedScripts(command)
 	}
-	if at >= 0 && !slices.Contains(command[at:], "-m") {
-		return ""
+	command = command[at:]
+	switch module, script := runtime.PythonRuns(command); {
+	case path.Ext(script) == ".py":
+		return []string{script}
+	case script != "": // a directory, for one
+		return []string{path.Join(script, mainFile)}
+	case module != "": // it may be a launcher's
+		at = slices.IndexFunc(command, func(word string) bool { return strings.HasSuffix(word, module) })
+		return append(moduleFiles(module), launchedScripts(command[at+1:])...)
 	}
-	i := slices.IndexFunc(command, func(word string) bool { return path.Ext(word) == ".py" })
-	if i < 0 {
-		return ""
+	return nil
+}
+
+// launchedScripts are those among the arguments of a launcher.
+func launchedScripts(command []string) []string {
+	for i, word := range command {
+		switch {
+		case path.Ext(word) == ".py":
+			return []string{word}
+		case word == "-m" && i+1 < len(command):
+			return moduleFiles(command[i+1])
+		}
 	}
-	return command[i]
+	return nil
+}
+
+// mainFile is what Python runs of a directory.
+const mainFile = "__main__.py"
+
+// moduleFiles are the files that a module may be.
+func moduleFiles(module string) []string {
+	name := strings.ReplaceAll(module, ".", "/")
+	return []string{name + ".py", path.Join(name, mainFile)}
 }
 
 // source is the beginning of a script, by the name that a command has for it, as far as it

@@ -13,7 +13,7 @@ import (
 // script shows, and its user is told; one that names any keeps it.
 func TestGuessedFrameworks(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"train.py": "import torch\n", "lib/deep.py": "import jax\n", "other.py": "import os\n", "ft.py": "import torch\nfrom torchft import Manager\n"} {
+	for name, text := range map[string]string{"train.py": "import torch\n", "lib/deep.py": "import jax\n", "lib/__main__.py": "import xgboost\n", "other.py": "import os\n", "ft.py": "import torch\nfrom torchft import Manager\n"} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
@@ -29,10 +29,19 @@ func TestGuessedFrameworks(t *testing.T) {
 		{"", "python ft.py", "torchft", "because ft.py imports torchft"},
 		{"", "torchrun --nproc_per_node 2 ft.py", "torchft", "because ft.py imports torchft"},
 		{"", "python -m torch.distributed.run ft.py", "torchft", "because ft.py imports torchft"},
+		{"", "python -um train --steps 3", "pytorch", "because train.py imports torch"},
+		{"", "python -m src.deep other.py", "jax", "because src/deep.py imports jax"},
+		{"", "python -m src", "xgboost", "because src/__main__.py imports xgboost"},
+		{"", "python src", "xgboost", "because src/__main__.py imports xgboost"},
+		{"", "torchrun --nproc_per_node 2 -m ft", "torchft", "because ft.py imports torchft"},
+		{"", "python -u -m torch.distributed.run -m ft", "torchft", "because ft.py imports torchft"},
 		{"pytorch", "torchrun ft.py", "pytorch", ""},
 		{"", "mpirun -np 2 python train.py", "pytorch", "because train.py imports torch"},
 		{"", "python other.py", "none", ""},
 		{"", "python {task}.py", "none", ""},
+		{"", "python -m nowhere", "none", ""},
+		{"", "python -m ..train", "none", ""},
+		{"", "python -c train.py", "none", ""},
 		{"none", "python train.py", "none", ""},
 		{"jax", "torchrun train.py", "jax", ""},
 	} {

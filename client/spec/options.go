@@ -89,7 +89,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return text(&d.Job.LogExclude, "REGEXP") },
 	}, {
 		name: "framework", group: groupProgram, help: frameworks,
-		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`, `lightgbm`) or its script imports, which is reported; else `none`. What it brings: [frameworks.md](frameworks.md)",
+		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`, `lightgbm`) or its script, or the module of `python -m`, imports, which is reported; else `none`. What it brings: [frameworks.md](frameworks.md)",
 		kind: func(d *Draft) kind { return choice(&d.Job.Framework, runtime.FrameworkNames()) },
 	}, {
 		name: "local", group: groupCluster, help: "run on this machine, without Hadoop",

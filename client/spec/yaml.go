@@ -71,8 +71,13 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 	whole.Job = pb.Clone(spec).(*proto.JobSpec)
 	whole.Job.Progress = d.Job.Progress // the usual pattern is long
 	for _, r := range whole.Job.Roles {
-		r.Processes = d.Role(r.Name).Processes // what it is by default depends on the command
-		if d.Role(r.Name).FinishMs == unset {
+		own := &proto.RoleSpec{FinishMs: unset} // of a role that the framework has added
+		if at := slices.IndexFunc(d.Job.Roles, func(o *proto.RoleSpec) bool { return o.Name == r.Name }); at >= 0 {
+			own = d.Job.Roles[at]
+		}
+		// What these are by default depends on the command and on other roles.
+		r.Processes, r.Command = own.Processes, own.Command
+		if own.FinishMs == unset {
 			r.FinishMs = unset // the framework's usual time
 		}
 	}

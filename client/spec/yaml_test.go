@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -156,5 +157,34 @@ stop-grace: 5s
 `
 	if string(text) != want {
 		t.Errorf("it is printed as:\n%s", text)
+	}
+}
+
+// TestWhatAFrameworkAddsIsNotTheUsers: what is printed of a job can be changed, and what its
+// framework makes of it changes along.
+func TestWhatAFrameworkAddsIsNotTheUsers(t *testing.T) {
+	first, err := spec.ParseDraft([]byte(`{local: true, roles: {replica: 2..4}, command: "true"}`), "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, least := range []string{"2", "3"} {
+		first.Role("replica").Min = int32(least[0] - '0')
+		job, err := first.Spec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if words := strings.Join(role(t, job, "lighthouse").Command, " "); !strings.Contains(words, "--min_replicas "+least) {
+			t.Errorf("with at least %s replica groups, the lighthouse is %s", least, words)
+		}
+		text, err := first.YAML(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := first.Spec(); err != nil || !pb.Equal(again, job) {
+			t.Errorf("printing changes the job: %v, %v", again, err)
+		}
+		if first, err = spec.ParseDraft(text, "/"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -929,6 +929,79 @@ var recoveryRules = []rule{
 		new:     ``,
 		pkg:     "container", test: "TestWhatAForkWouldNotBearIsFoundOut/Cython's_own_module",
 	},
+	{
+		promise: "the script never runs in the warm interpreter itself",
+		file:    "runtime/python/_holdfast/start.py",
+		old: `    finally:
+        _wait_warm()`,
+		new: `    finally:
+        pass
+    _wait_warm()`,
+		pkg: "runtime", test: "TestPython",
+	},
+	{
+		promise: "start-up files that run each other end",
+		file:    "runtime/python/_holdfast/start.py",
+		old:     `not in _begun]`,
+		new:     `not in _begun[:1]]`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "a script with a path that is no text imports its framework",
+		file:    "runtime/python/_holdfast/start.py",
+		old:     `except (TypeError, UnicodeEncodeError):`,
+		new:     `except UnicodeEncodeError:`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "what is done after an import is not done after that of another module of its ZIP file",
+		file:    "runtime/python/_holdfast/start.py",
+		old:     `if getattr(getattr(module, "__spec__", None), "name", name) != name:`,
+		new:     `if False:`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "a framework of an unknown version can be imported",
+		file:    "runtime/python/_holdfast/start.py",
+		old:     `_try(name, action, module)`,
+		new:     `action(module)`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "the Pythons of conda can be kept warm",
+		file:    "runtime/python/_holdfast/hidden.py",
+		old:     `files = [_nameless_file(), _nameless_file()]`,
+		new:     `files = [os.memfd_create("printed"), os.memfd_create("buffered")]`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "a launcher is started once in each replica group of torchft",
+		file:    "runtime/processes.go",
+		old:     `r.Launcher = f.launches(command) ||`,
+		new:     `r.Launcher = f.program(command) != "" ||`,
+		pkg:     "runtime", test: "TestHowManyProcesses",
+	},
+	{
+		promise: "the ranks that a launcher starts count in HOLDFAST_WORLD_MAX",
+		file:    "runtime/framework.go",
+		old:     `if f.TellsLaunchers {`,
+		new:     `if false {`,
+		pkg:     "runtime", test: "TestHowManyProcesses",
+	},
+	{
+		promise: "a port that PyTorch's store cannot have is no lost peer",
+		file:    "runtime/explain.go",
+		old:     ` && l.advise(last.Line) == ""`,
+		new:     ``,
+		pkg:     "runtime", test: "TestExplainLines/torch's_store,_whose_port_is_taken",
+	},
+	{
+		promise: "a rank of JAX whose peer was killed is not charged",
+		file:    "runtime/jax.go",
+		old:     `, "ValueError"}`,
+		new:     `}`,
+		pkg:     "runtime", test: "TestExplainLines/a_rank_of_JAX_with_gloo,_on_its_way_to_SIGABRT",
+	},
 	// Bounds and guards.
 	{
 		promise: "any number of saved files is told of in messages that gRPC takes",

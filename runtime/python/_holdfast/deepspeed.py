@@ -34,8 +34,17 @@ def hooks():
 def _launches():
     """Reports whether this program is the launcher."""
     if sys.argv[0] == "-m":  # until the module is found
-        return _MODULE in getattr(sys, "orig_argv", ())
+        return any(word.endswith(_MODULE) for word in _command_line())
     return os.path.basename(sys.argv[0]) in _SCRIPTS
+
+
+def _command_line():
+    """The words by which this program was started."""
+    words = getattr(sys, "orig_argv", None)  # since Python 3.10
+    if words is None:
+        with open("/proc/self/cmdline", "rb") as f:
+            words = [os.fsdecode(w) for w in f.read().split(b"\0")]
+    return words
 
 
 def _tell_launcher(_):

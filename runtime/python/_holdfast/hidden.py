@@ -75,7 +75,7 @@ class Hidden:
     def _import(self, name):
         """Returns what was printed, to descriptors 1 and 2, which are one in an
         attempt, and what is in sys.stdout's buffer still."""
-        files = [os.memfd_create("printed"), os.memfd_create("buffered")]
+        files = [_nameless_file(), _nameless_file()]
         real = [os.dup(n) for n in (1, 2)]
         trim = _Trim()
         sys.meta_path.insert(0, trim)
@@ -140,7 +140,14 @@ class Hidden:
     # The finder and loader, importlib.abc.
 
     def find_spec(self, name, path=None, target=None):
-        return _ModuleSpec(name, self) if self.modules.get(name) is not None else None
+        module = self.modules.get(name)
+        if module is None:
+            return None
+        spec, real = _ModuleSpec(name, self), getattr(module, "__spec__", None)
+        if isinstance(real, _ModuleSpec):  # what is asked of a module that is not imported
+            spec.origin, spec.cached, spec.has_location = real.origin, real.cached, real.has_location
+            spec.submodule_search_locations = real.submodule_search_locations
+        return spec
 
     def create_module(self, spec):
         module = self.modules[spec.name]
@@ -194,7 +201,19 @@ class Hidden:
 def signal_handlers():
     import signal
 
-    return {s: signal.getsignal(s) for s in signal.valid_signals()}
+    return {s: signal.getsignal(s) for s in range(1, signal.NSIG)}
+
+
+def _nameless_file():
+    """A descriptor of an empty file that nobody else sees. os.memfd_create is in no Python
+    before 3.8, nor in one that was built for a C library before 2.27, as conda's are."""
+    path = os.path.join(os.environ.get("TMPDIR") or "/tmp", "printed-%d" % os.getpid())
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as e:
+        raise Refused("what the import prints cannot be kept: %s" % e)
+    os.unlink(path)
+    return file
 
 
 def _descriptors():

@@ -1,6 +1,7 @@
 """Runs in every Python program of a task as it starts: notes what to do when a
 framework is imported, and hands over to the sitecustomize that Holdfast's hides, if
-there is one.
+there is one. A Python before 3.7 only hands over: TensorFlow has needed 3.7 since 2.4.
+This file alone has to be readable for these.
 
 HOLDFAST_STACKS=0  SIGQUIT is left as it is; otherwise it has the program write
     where its threads stand.
@@ -37,20 +38,17 @@ FRAMEWORKS = {
 
 
 def _after_import(actions, before, frameworks):
-    """Calls each of actions[name] with the module of that name when it has been
-    executed, and before[name]() when it is looked for. When a framework is looked for,
-    the actions of its module here are added."""
+    """Calls each of before[name] when the module of that name is about to be executed, and
+    each of actions[name] with the module when it has been. When a framework is looked for,
+    those of its module here are added: prepare, if it has that, and what hooks gives. That
+    none of them knows a framework's version does not keep a program from going on."""
 
     class Finder:
         def find_spec(self, name, path=None, target=None):
-            if name in before:
-                before.pop(name)()
             if name in frameworks:
-                frameworks.remove(name)
-                for module, action in __import__(__package__ + "." + name, fromlist=["hooks"]).hooks():
-                    actions.setdefault(module, []).append(action)
-            due = actions.get(name)
-            if due is None:
+                frameworks.discard(name)
+                _try(name, self._add, name)
+            if name not in actions and name not in before:
                 return None
             spec = self._others(name, path, target)
             execute = getattr(getattr(spec, "loader", None), "exec_module", None)
@@ -58,12 +56,17 @@ def _after_import(actions, before, frameworks):
                 return spec
 
             def exec_module(module):
+                if getattr(getattr(module, "__spec__", None), "name", name) != name:
+                    return execute(module)  # a loader may be that of several modules: zipimport's is
+                for action in before.get(name, ()):
+                    _try(name, action)
                 execute(module)
-                actions.pop(name, None)
-                if not actions and not frameworks and self in sys.meta_path:
+                before.pop(name, None)
+                due = actions.pop(name, ())
+                if not actions and not before and not frameworks and self in sys.meta_path:
                     sys.meta_path.remove(self)
                 for action in due:
-                    action(module)
+                    _try(name, action, module)
 
             try:
                 # The loader keeps its type: inspect and pkgutil ask for it.
@@ -71,6 +74,13 @@ def _after_import(actions, before, frameworks):
             except AttributeError:
                 pass
             return spec
+
+        def _add(self, framework):
+            own = __import__(__package__ + "." + framework, fromlist=["hooks"])
+            if hasattr(own, "prepare"):
+                before.setdefault(framework, []).append(own.prepare)
+            for module, action in own.hooks():
+                actions.setdefault(module, []).append(action)
 
         def _others(self, name, path, target):
             for finder in list(sys.meta_path):
@@ -83,6 +93,24 @@ def _after_import(actions, before, frameworks):
             return None
 
     sys.meta_path.insert(0, Finder())
+
+
+def _spec(module):
+    """The specification of what may also be no module, and raise whatever it likes."""
+    try:
+        return getattr(module, "__spec__", None)
+    except Exception:
+        return None
+
+
+def _try(name, do, *args):
+    """Returns what do returns. What it raises where a framework's version, or a variable of
+    the job, is not as it takes it to be, is told, and None is returned."""
+    try:
+        return do(*args)
+    except (AttributeError, ImportError, LookupError, TypeError, ValueError) as e:
+        if sys.stderr is not None:
+            sys.stderr.write("holdfast: what is done for the job when %s is imported has failed, and the program goes on without: %s: %s\n" % (name, type(e).__name__, e))
 
 
 class _Note:
@@ -113,34 +141,51 @@ class _Note:
         for name, module in list(sys.modules.items()):
             # Packages make themselves some inner ones, typing.io for one, and what
             # Cython has compiled makes cython_runtime and _cython_VERSION.
-            if "." not in name and not name.startswith(("cython_runtime", "_cython_")) and name not in self._modules and getattr(module, "__spec__", None) is None:
+            if "." not in name and not name.startswith(("cython_runtime", "_cython_")) and name not in self._modules and _spec(module) is None:
                 return "the script puts a module %s of its own making in place before it imports %s" % (name, self._name)
         return ""
 
     def after(self, module):
-        if self._note is None:
-            return
         import json
 
+        try:
+            note = json.dumps(self._note, ensure_ascii=False).encode("utf-8")
+        except (TypeError, UnicodeEncodeError):
+            note = b'{"refused": "the script puts into sys.path or the environment what is no text"}'
         file = os.path.join(os.path.dirname(_HERE), "imported-%d.json" % os.getpid())
         try:
-            with open(os.open(file + ".part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
-                json.dump(self._note, f)
+            with open(os.open(file + ".part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
+                f.write(note)
             os.rename(file + ".part", file)
         except OSError:
             pass  # then attempts start the ordinary way
 
 
+# Where the sitecustomizes are that were begun: this one's directory first.
+_begun = [os.path.realpath(os.path.dirname(_HERE))]
+
+
 def _run_hidden():
-    """Runs the sitecustomize that Holdfast's hides; it then is the module of that name."""
+    """Runs the first sitecustomize that was not begun; it then is the module of that name."""
+    path = [p for p in sys.path if os.path.realpath(p or os.curdir) not in _begun]
+    if sys.version_info < (3, 5):
+        import imp
+
+        try:
+            found = imp.find_module("sitecustomize", path)
+        except ImportError:
+            return
+        _begun.append(os.path.realpath(os.path.dirname(found[1])))
+        imp.load_module("sitecustomize", *found)
+        return
     from _frozen_importlib import module_from_spec  # importlib.util imports much
     from _frozen_importlib_external import PathFinder
 
-    here = os.path.realpath(os.path.dirname(_HERE))
-    path = [p for p in sys.path if os.path.realpath(p or os.curdir) != here]
     spec = PathFinder.find_spec("sitecustomize", path)
-    if spec is None or spec.loader is None:
+    if spec is None or not spec.has_location:
         return
+    place = os.path.dirname(spec.origin)
+    _begun.append(os.path.realpath(os.path.dirname(place) if spec.submodule_search_locations else place))
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module
     spec.loader.exec_module(module)
@@ -171,7 +216,7 @@ def _install():
     # An attempt leads a session; what it starts in turn does not.
     if warm and os.getsid(0) == os.getpid() and "HOLDFAST_WARM_SOCKET" not in os.environ:
         note = _Note(warm)
-        before[warm] = note.before
+        before[warm] = [note.before]
         actions[warm] = [note.after]
     if actions or frameworks:
         _after_import(actions, before, frameworks)
@@ -190,7 +235,19 @@ def _wait_warm():
     serve(int(socket), os.environ["HOLDFAST_WARM"])
 
 
+_ran = False
+
+
 def run():
-    _install()
-    _run_hidden()
-    _wait_warm()
+    """Does all that is to be done as Python starts. The sitecustomize that is run by this
+    one may run this one in turn, in place of the next: then that is all that is done."""
+    global _ran
+    if _ran:
+        return _run_hidden()
+    _ran = True
+    try:
+        if sys.version_info >= (3, 7):
+            _install()
+        _run_hidden()
+    finally:
+        _wait_warm()  # whatever failed, the script must never run there

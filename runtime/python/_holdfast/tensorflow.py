@@ -26,11 +26,15 @@ import os
 import sys
 
 
+def prepare():
+    """Called when TensorFlow is about to be executed."""
+    if os.environ.get("HOLDFAST_FAIL_FAST") == "1":
+        _fail_fast()
+
+
 def hooks():
     """Called when TensorFlow is looked for: pairs of a module's name and what is to be
     called with the module when it has been executed."""
-    if os.environ.get("HOLDFAST_FAIL_FAST") == "1":
-        _fail_fast()
     manager = "tensorflow.python.training.session_manager"
     if os.environ.get("HOLDFAST_FRAMEWORK") == "tensorflow":
         yield manager, _keep_model

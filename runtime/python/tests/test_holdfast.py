@@ -1,15 +1,20 @@
 """Tests of the package _holdfast that need no framework: python -m unittest. SHIM is
 where the package is, if it is not beside this directory."""
 
+import array
 import concurrent.futures
+import contextlib
+import json
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 SHIM = os.environ.get("SHIM") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, SHIM)
@@ -49,8 +54,211 @@ class Start(unittest.TestCase):
 
     def test_each_setting_can_be_switched_off(self):
         for name in start.FRAMEWORKS["tensorflow"]:
-            said = run("from _holdfast import tensorflow; print(*tensorflow.hooks(), *[k for k in __import__('os').environ if k.startswith('GRPC_')])", **{name: "0"})
+            said = run("from _holdfast import tensorflow; tensorflow.prepare(); print(*tensorflow.hooks(), *[k for k in __import__('os').environ if k.startswith('GRPC_')])", **{name: "0"})
             self.assertEqual(said, "", name)
+
+
+    def test_an_action_is_for_its_module_alone(self):
+        # Modules of one directory of a ZIP file have one loader.
+        modules = {"accelerate/__init__.py": "", "accelerate/state.py": "", "accelerate/other.py": "CustomArgumentParser = 1"}
+        script = (
+            "from _holdfast import accelerate\n"
+            "accelerate._use_cpus = lambda module: print(module.__name__)\n"
+            "import accelerate.state, accelerate.other"
+        )
+        with tempfile.TemporaryDirectory() as site:
+            file = os.path.join(site, "site.zip")
+            with zipfile.ZipFile(file, "w") as z:
+                for name, text in modules.items():
+                    z.writestr(name, text)
+            said = run(script, file, **Accelerate.JOB)
+        # Before Python 3.10 loaders of ZIP files are of a kind that is left alone.
+        self.assertEqual(said, "accelerate.state" if sys.version_info >= (3, 10) else "")
+
+    def test_a_framework_of_an_unknown_version_is_imported_all_the_same(self):
+        modules = {"horovod/__init__.py": "", "horovod/common/__init__.py": "", "horovod/common/basics.py": ""}
+        job = {"HOROVOD_SIZE": "1", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "worker-0", "HOROVOD_GLOO_RENDEZVOUS_PORT": "20000"}
+        for rank in "0", "no number":
+            with tempfile.TemporaryDirectory() as site:
+                write(site, modules)
+                said = run("import sys; sys.stderr = sys.stdout; import horovod.common.basics; print('goes on')", site, HOLDFAST_FRAMEWORK="horovod", HOROVOD_RANK=rank, **job)
+            self.assertRegex(said, "^holdfast: .*horovod.*(AttributeError|ValueError).*\ngoes on$")
+
+
+class Sitecustomize(unittest.TestCase):
+    """Other start-up files, beside Holdfast's."""
+
+    # As those of agents that trace programs: it runs the next one on the path itself.
+    CHAIN = """
+import os, sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+print("first")
+here = os.path.dirname(os.path.abspath(__file__))
+spec = PathFinder.find_spec("sitecustomize", [p for p in sys.path if os.path.abspath(p) != here])
+if spec is not None:
+    spec.loader.exec_module(module_from_spec(spec))
+"""
+    # The same by taking itself off the path.
+    IMPORT = """
+import os, sys
+print("first")
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.remove(here)
+own = sys.modules.pop("sitecustomize")
+import sitecustomize
+sys.path.append(here)
+"""
+    SCRIPT = "import sys; print(len([f for f in sys.meta_path if type(f).__module__.startswith('_holdfast')]))"
+
+    def test_one_that_runs_the_next_finds_each_once(self):
+        for first in self.CHAIN, self.IMPORT:
+            for second, said in ("print('second')", "first second 1"), (None, "first 1"):
+                with tempfile.TemporaryDirectory() as site:
+                    write(site, {"first/sitecustomize.py": first})
+                    if second:
+                        write(site, {"second/sitecustomize.py": second})
+                    path = os.pathsep.join(os.path.join(site, d) for d in ("first", "second"))
+                    self.assertEqual(run(self.SCRIPT, path, HOLDFAST_TF1="1").split(), said.split())
+
+    def test_a_python_that_is_too_old_runs_the_hidden_one(self):
+        script = (
+            "import sys\n"
+            "sys.version_info = (3, 6, 15, 'final', 0)\n"
+            "sys.path[:0] = sys.argv[1:]\n"
+            "import sitecustomize\n"
+            "print(sys.modules['sitecustomize'].value, *[m for m in sys.modules if m == 'faulthandler'])\n" + self.SCRIPT
+        )
+        with tempfile.TemporaryDirectory() as site:
+            write(site, {"other/sitecustomize.py": "value = 7"})
+            said = subprocess.check_output([sys.executable, "-S", "-c", script, SHIM, os.path.join(site, "other")], env=dict(os.environ, HOLDFAST_TF1="1", PYTHONDONTWRITEBYTECODE="1"), universal_newlines=True)
+        self.assertEqual(said.split(), ["7", "0"])
+
+
+@contextlib.contextmanager
+def own_shim():
+    """A copy of the shim, beside which notes may be left."""
+    with tempfile.TemporaryDirectory() as directory:
+        shutil.copytree(os.path.join(SHIM, "_holdfast"), os.path.join(directory, "_holdfast"))
+        shutil.copy(os.path.join(SHIM, "sitecustomize.py"), directory)
+        yield directory
+
+
+class Note(unittest.TestCase):
+    """What an attempt leaves for the next interpreter to be kept warm."""
+
+    def note(self, script, module="torch", **settings):
+        with own_shim() as shim, tempfile.TemporaryDirectory() as site:
+            write(site, {module + "/__init__.py": ""})
+            environ = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
+            environ.update(settings, HOLDFAST_WARM=module, PYTHONPATH=os.pathsep.join((shim, site)), PYTHONDONTWRITEBYTECODE="1")
+            p = subprocess.run([sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, start_new_session=True)
+            self.assertEqual((p.returncode, p.stdout), (0, ""))
+            notes = [n for n in os.listdir(shim) if n.startswith("imported-")]
+            self.assertEqual([n for n in notes if not n.endswith(".json")], [])
+            if not notes:
+                return None
+            with open(os.path.join(shim, notes[0])) as f:
+                return json.load(f)
+
+    def test_it_says_with_what_the_module_is_imported(self):
+        note = self.note("import os, sys; os.environ['A'] = 'b'; del os.environ['PATH']; sys.path.append('/c'); import torch")
+        self.assertEqual((note["environ"], note["path"][-1], note["refused"]), ({"A": "b", "PATH": None}, "/c", ""))
+
+    def test_looking_for_a_module_is_not_importing_it(self):
+        self.assertIsNone(self.note("import importlib.util; importlib.util.find_spec('torch')"))
+        note = self.note("import importlib.util, os; importlib.util.find_spec('torch'); os.environ['A'] = 'b'; import torch")
+        self.assertEqual(note["environ"], {"A": "b"})
+
+    def test_it_does_not_tell_what_holdfast_sets(self):
+        # The next import sets it again, and then gives it to its attempts.
+        note = self.note(
+            "from _holdfast import tensorflow\n"
+            "tensorflow._tensorflow_version = lambda: (2, 21)\n"
+            "import os, importlib.util\n"
+            "importlib.util.find_spec('tensorflow')\n"
+            "assert 'GRPC_FAIL_FAST' not in os.environ\n"
+            "import tensorflow\n"
+            "assert 'GRPC_FAIL_FAST' in os.environ",
+            "tensorflow",
+            HOLDFAST_FAIL_FAST="1",
+        )
+        self.assertEqual(note["environ"], {})
+
+    def test_a_module_of_the_scripts_own_making_is_no_hindrance(self):
+        script = "import sys\nclass Lazy:\n    def __getattr__(self, name): raise RuntimeError(name)\nsys.modules['own'] = Lazy()\nimport torch"
+        self.assertIn("a module own", self.note(script)["refused"])
+
+    def test_a_program_with_what_cannot_be_noted_goes_on(self):
+        for unusual in (
+            "import pathlib; sys.path.append(pathlib.Path('/c'))",
+            "sys.path.append('/\\udcff')",
+            "os.environ['A'] = '\\udcff'",
+        ):
+            note = self.note("import os, sys; %s; import torch" % unusual)
+            self.assertIn("text", note["refused"], unusual)
+
+
+class Warm(unittest.TestCase):
+    def serve(self, own="", script="print('the script')", attempt=False):
+        """What a warm interpreter answers, and then prints, with a sitecustomize of its own:
+        what the script prints, if it becomes an attempt."""
+        with tempfile.TemporaryDirectory() as site:
+            lib = os.path.join(site, "lib")
+            write(site, {"sitecustomize.py": own, "train.py": script, "lib/module/__init__.py": "print('imported')", "lib/module/part.py": ""})
+            agent, interpreter = socket.socketpair()
+            environ = dict(os.environ, HOLDFAST_WARM="module", HOLDFAST_WARM_SOCKET=str(interpreter.fileno()), PYTHONPATH=os.pathsep.join((SHIM, site, lib)), PYTHONDONTWRITEBYTECODE="1")
+            argv = [sys.executable, os.path.join(site, "train.py")]
+            p = subprocess.Popen(argv, env=environ, pass_fds=[interpreter.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+            interpreter.close()
+
+            def send(message, fds=()):
+                message = json.dumps(message).encode()
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+                agent.sendmsg([len(message).to_bytes(4, "big") + message], rights)
+
+            with agent, agent.makefile("rb") as stream, tempfile.TemporaryFile("w+") as output:
+                send({"path": [site, lib] + sys.path, "environ": {}})
+                try:
+                    answer = json.loads(stream.read(int.from_bytes(stream.read(4), "big")).decode() or "null")
+                except ConnectionResetError:
+                    answer = None
+                if attempt:
+                    del environ["HOLDFAST_WARM_SOCKET"]
+                    send({"argv": argv, "environ": list(environ.items()), "dir": site, "stay": True}, [output.fileno()])
+                    p.communicate()
+                    output.seek(0)
+                    return output.read().replace(site, "SITE").split("\n")[:-1]
+            return (answer,) + p.communicate() + (p.returncode,)
+
+    READY = {"ready": True, "common": 2}
+
+    def test_it_never_runs_the_script_itself(self):
+        self.assertEqual(self.serve(), (self.READY, "", "", 0))
+        answer, out, err, code = self.serve("raise ValueError('of its own')")
+        self.assertEqual((answer, out, code), (self.READY, "", 0), err)
+
+    def test_it_needs_no_function_that_not_every_python_has(self):
+        lacking = "import os, signal\nfor m, n in (os, 'memfd_create'), (signal, 'valid_signals'):\n    if hasattr(m, n): delattr(m, n)"
+        self.assertEqual(self.serve(lacking), (self.READY, "", "", 0))
+
+
+    def test_a_module_that_is_not_imported_yet_is_found_as_ever(self):
+        script = """
+import importlib.util, sys
+for name in "module", "module.part":
+    spec = importlib.util.find_spec(name)
+    print(spec.name, spec.origin, spec.submodule_search_locations, spec.has_location, spec.parent)
+import module.part
+print(module.__spec__.origin, module.__file__, importlib.util.find_spec("module") is module.__spec__)
+"""
+        said = self.serve(script=script, attempt=True)
+        self.assertIn("imported", said)
+        self.assertEqual([line for line in said if line != "imported"], [
+            "module SITE/lib/module/__init__.py ['SITE/lib/module'] True module",
+            "module.part SITE/lib/module/part.py None True module",
+            "SITE/lib/module/__init__.py SITE/lib/module/__init__.py True",
+        ])
 
 
 class Stacks(unittest.TestCase):
@@ -161,23 +369,26 @@ class DeepSpeed(unittest.TestCase):
     }
     TOLD = ["--no_ssh", "--node_rank=1", "--master_addr=worker-0", "--master_port=20000", "train.py", "None"]
 
-    def deepspeed(self, launcher, **settings):
+    def deepspeed(self, launcher, beside="", **settings):
         with tempfile.TemporaryDirectory() as site:
             write(site, self.MODULES)
             if not launcher.startswith("-"):
                 write(site, {"bin/" + launcher: "from deepspeed.launcher.runner import main\nmain()\n"})
                 launcher = os.path.join(site, "bin", launcher)
             environ = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
-            environ.update(dict(self.JOB, **settings), PYTHONPATH=SHIM + os.pathsep + site, PYTHONDONTWRITEBYTECODE="1", TMPDIR=site)
+            environ.update(dict(self.JOB, **settings), PYTHONPATH=os.pathsep.join((SHIM, site, beside)), PYTHONDONTWRITEBYTECODE="1", TMPDIR=site)
             return subprocess.check_output([sys.executable] + launcher.split() + ["train.py"], env=environ, universal_newlines=True).split("\n")[:-1]
 
     def test_the_launcher_of_each_task_starts_its_own(self):
         hosts = str(["worker-0 slots=1", "worker-1 slots=2", ""])
-        launchers = ["deepspeed", "ds"]
-        if hasattr(sys, "orig_argv"):
-            launchers.append("-m deepspeed.launcher.runner")
-        for launcher in launchers:
+        for launcher in "deepspeed", "ds", "-m deepspeed.launcher.runner":
             self.assertEqual(self.deepspeed(launcher), [hosts] + self.TOLD, launcher)
+
+    def test_a_python_before_3_10_launches_by_m(self):
+        with tempfile.TemporaryDirectory() as site:
+            write(site, {"sitecustomize.py": "import sys\nif hasattr(sys, 'orig_argv'): del sys.orig_argv"})
+            for words in "-m deepspeed.launcher.runner", "-mdeepspeed.launcher.runner":
+                self.assertEqual(self.deepspeed(words, beside=site)[1:], self.TOLD, words)
 
     def test_a_single_task_is_called_as_without_a_hostfile(self):
         self.assertEqual(self.deepspeed("deepspeed", HOLDFAST_DEEPSPEED_HOSTS="worker-0:4")[0], str(["localhost slots=4", ""]))
