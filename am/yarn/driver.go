@@ -162,6 +162,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		d.log.WithError(err).Info("cannot read the cluster's nodes and queues; asks will not name nodes")
 	}
 	d.s.table.place.spec = cfg.Spec
+	d.s.table.inherited = cfg.Attempt > 1
 	found := make(chan []hadoop.Node, 1)
 	go func() {
 		found <- d.lookUpNodes(ctx)

@@ -20,6 +20,11 @@ type table struct {
 	roomKnown bool            // the nodes' free resources are known as of now
 	avoided   map[string]bool // hosts that the scheduler was told to avoid
 	unsure    map[string]bool // hosts that it may have been told to avoid
+	allowed   []string        // hosts of which the last message says that they need not be avoided
+	// inherited: an earlier application master may have told the scheduler to avoid any
+	// host, and no node is known yet. The scheduler keeps that for the next one
+	// (AppSchedulingInfo.transferStateFromPreviousAppSchedulingInfo).
+	inherited bool
 	// isolate: one of several groups was refused, and each is sent on its own until it is
 	// known which.
 	isolate bool
@@ -88,6 +93,12 @@ func (t *table) pending() []core.Ask {
 // now.
 func (t *table) setNodes(nodes []hadoop.Node, fresh bool) {
 	t.nodes, t.roomKnown = nodes, fresh
+	if t.inherited {
+		for _, n := range nodes {
+			t.unsure[n.ID.Host] = true
+		}
+		t.inherited = len(nodes) == 0
+	}
 	for _, g := range t.groups {
 		g.dirty = g.dirty || len(g.pending) > 0
 	}
@@ -114,6 +125,9 @@ func (t *table) resend() {
 	}
 	maps.Copy(t.unsure, t.avoided)
 	clear(t.avoided)
+	for _, host := range t.allowed {
+		t.unsure[host] = true
+	}
 }
 
 // change is what the scheduler must be told.
@@ -148,6 +162,7 @@ func (t *table) changes(soft bool) change {
 	clear(t.unsure)
 	slices.Sort(c.avoid)
 	slices.Sort(c.allow)
+	t.allowed = c.allow
 	if len(c.avoid)+len(c.allow) > 0 {
 		for _, g := range t.groups {
 			g.dirty = g.dirty || len(g.pending) > 0
