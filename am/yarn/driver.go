@@ -381,10 +381,10 @@ func (d *Driver) tellOutcome(ctx context.Context, final hadoop.Final, why string
 		case ctx.Err() != nil:
 			return err
 		case hadoop.IsNotRegistered(err):
-			if _, regErr := d.master.Register(ctx, d.registration()); regErr != nil && !rpc.Unreachable(regErr) {
+			if _, regErr := d.master.Register(ctx, d.registration()); regErr != nil && !rmUnavailable(regErr) {
 				return errors.Join(err, regErr)
 			}
-		case !rpc.Unreachable(err):
+		case !rmUnavailable(err):
 			return err
 		}
 	}

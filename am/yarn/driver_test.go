@@ -2,20 +2,26 @@ package yarn
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"google.golang.org/protobuf/encoding/protowire"
+	wire "google.golang.org/protobuf/proto"
 
 	"holdfast/am/core"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
+	"holdfast/internal/hadoop/wire/common"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/internal/mailbox"
 	"holdfast/proto"
@@ -460,6 +466,103 @@ func TestARefusalIsLookedInto(t *testing.T) {
 			d.afterApplicationReport(tt.standing)
 			expect(t, d.emitted(), tt.want...)
 		})
+	}
+}
+
+// refusingRM is a scheduler that refuses each login with the exception that class returns for
+// the nth of them, from 1. The driver's master retries for 20 ms by itself.
+func refusingRM(t *testing.T, d *Driver, class func(n int) string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for n := 1; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			var b [4]byte
+			_, _ = io.ReadFull(c, make([]byte, 7)) // the connection's header
+			_, _ = io.ReadFull(c, b[:])
+			_, _ = io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(b[:])))
+			exception := class(n)
+			h, err := wire.Marshal(&common.RpcResponseHeaderProto{
+				CallId: wire.Uint32(1<<32 - 33), Status: common.RpcResponseHeaderProto_FATAL.Enum(), ExceptionClassName: &exception, ErrorMsg: wire.String("because"),
+			})
+			if err != nil {
+				panic(err)
+			}
+			h = protowire.AppendBytes(nil, h)
+			_, _ = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(h))), h...))
+			c.Close()
+		}
+	}()
+	d.cfg.Conf = conf.New(map[string]string{
+		"yarn.resourcemanager.scheduler.address": l.Addr().String(),
+		"yarn.resourcemanager.address":           "127.0.0.1:1", // where nobody listens
+	})
+	d.cfg.Credentials, d.cfg.Job = token.New(), container(1, 0).ID.Attempt.Application.String()
+	d.cfg.Credentials.Tokens["amrm"] = token.Token{Kind: token.KindAMRM, Identifier: []byte("i"), Password: []byte("p")}
+	if d.master, err = hadoop.NewMaster(d.cfg.Conf, d.cfg.Credentials, rpc.Retry{Limit: 20 * time.Millisecond, Pause: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	if d.client, err = hadoop.NewClient(d.cfg.Conf, hadoop.Options{User: "amy", Retry: rpc.Retry{Limit: -1}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = d.master.Close(), d.client.Close() })
+}
+
+const invalidToken = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
+
+// TestRefusedHeartbeatsArePaced: a ResourceManager that refuses a heartbeat is not asked again
+// at once for what it has not taken in, for as long as it is not known why it refuses.
+func TestRefusedHeartbeatsArePaced(t *testing.T) {
+	d := quietDriver(t)
+	d.commands, d.results = mailbox.New[any](), make(chan any, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	d.ctx = ctx
+	refusals := make(chan time.Time, 1000)
+	refusingRM(t, d, func(int) string {
+		refusals <- time.Now()
+		return invalidToken
+	})
+	d.Ask(asks("ps", 0, 1, 1024)[0])
+	d.wg.Go(d.run)
+	defer d.wg.Wait()
+	defer cancel()
+	var at []time.Time
+	for len(at) < 4 {
+		select {
+		case now := <-refusals:
+			at = append(at, now)
+		case <-time.After(time.Minute):
+			t.Fatalf("after %d heartbeats there are no more", len(at))
+		}
+	}
+	if took := at[3].Sub(at[1]); took < 1500*time.Millisecond {
+		t.Errorf("three heartbeats within %v", took)
+	}
+	expect(t, d.emitted()) // it does not give up
+}
+
+// TestTheOutcomeIsToldWhenTheRMServesAgain: whichever way one says that it does not serve now.
+func TestTheOutcomeIsToldWhenTheRMServesAgain(t *testing.T) {
+	for _, class := range []string{"org.apache.hadoop.ipc.StandbyException", "org.apache.hadoop.ipc.RetriableException"} {
+		d := quietDriver(t)
+		const served = 30
+		var seen atomic.Int32
+		refusingRM(t, d, func(n int) string {
+			if seen.Store(int32(n)); n < served {
+				return class
+			}
+			return invalidToken // the application was ended meanwhile
+		})
+		if err := d.tellOutcome(t.Context(), hadoop.FinalSucceeded, ""); !errors.Is(err, hadoop.ErrGone) || seen.Load() != served {
+			t.Errorf("%s: %v, after %d logins", class, err, seen.Load())
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func (d *Driver) afterStop(r stopResult) {
 // afterAllocate processes the RM's answer and returns the time until the next heartbeat.
 func (d *Driver) afterAllocate(r allocated) time.Duration {
 	s := d.s
-	if r.err != nil {
+	if s.failed = r.err != nil; s.failed {
 		if hadoop.IsInvalidRequest(r.err) {
 			s.table.refused()
 		}
@@ -219,7 +219,7 @@ func rmUnavailable(err error) bool {
 func (d *Driver) afterRegister(r reregistered) time.Duration {
 	s := d.s
 	s.resend()
-	if r.err != nil {
+	if s.failed = r.err != nil; s.failed {
 		return d.afterError(r.err)
 	}
 	d.registered(r.reg)

@@ -125,7 +125,8 @@ func (d *Driver) run() {
 		woken := s.wake(now)
 		d.inspect(now)
 		d.checkSuccessor(now)
-		news := (s.table.hasChanges() || len(s.toRelease) > 0) && s.downSince.IsZero() && s.unknownErrors == 0
+		// What follows an error waits for as long as afterError says.
+		news := (s.table.hasChanges() || len(s.toRelease) > 0) && !s.failed
 		if !calling && (news || !now.Before(due)) {
 			calling = true
 			h := d.heartbeat(now)

@@ -41,6 +41,7 @@ type state struct {
 	successorCheckedAt time.Time // when a check for another master was last begun
 	checkingSuccessor  bool      // such a check is under way
 	unknownErrors      int       // the number of consecutive errors of an unknown kind
+	failed             bool      // the last heartbeat, or registration, was not answered or was refused
 
 	added func(hadoop.Container) // is told of each container that the job gets; nil: nobody is
 }
