@@ -264,6 +264,7 @@ func (d *Driver) registered(reg hadoop.Registered) {
 		return
 	}
 	d.reg = reg
+	d.s.table.counted = reg.AllCounted
 	d.nodes.Learn(reg.NMTokens)
 }
 

@@ -117,18 +117,9 @@ func why(a core.Ask, need hadoop.Resource, v clusterView) string {
 	if len(able) == 0 {
 		return "the ResourceManager has not given them yet"
 	}
-	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free()) > 0 })
+	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free(), v.counted) > 0 })
 	if !free {
-		event := func(name string) string {
-			most, known := v.mostOf(able, name)
-			return until("other containers end", name, need, most, known, "the nodes that could serve it have together: ask for less, or have nodes added")
-		}
-		if name, most := scarce(r, able, hadoop.Node.Free); name != "" {
-			return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s; %s", of, hadoop.Say(name, r.Of(name)), a.Role, closed, most, event(name))
-		}
-		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
-		return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s on %s; %s",
-			of, r, a.Role, closed, left(hadoop.MemoryType, most.Free()), most.ID.Host, event(hadoop.MemoryType))
+		return v.inUse(a, able, of, closed, need)
 	}
 	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
 		return "nodes where tasks of this job failed are avoided for the moment"
@@ -136,27 +127,48 @@ func why(a core.Ask, need hadoop.Resource, v clusterView) string {
 	return "there is room, and the ResourceManager will give it with the nodes' next heartbeats"
 }
 
+// inUse describes that no node that is able to has room now. of says of which partition they
+// are, and closed that there are others on which an ask may not be.
+func (v clusterView) inUse(a core.Ask, able []hadoop.Node, of, closed string, need hadoop.Resource) string {
+	r := resourceOf(a)
+	event := func(name string) string {
+		most, known := v.mostOf(able, name)
+		return until("other containers end", name, need, most, known, "the nodes that could serve it have together: ask for less, or have nodes added")
+	}
+	for _, name := range slices.Backward(r.Types()) { // memory is the last
+		free := func(n hadoop.Node) hadoop.Amount { return n.Free().Of(name) }
+		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return free(a).Compare(free(b)) })
+		switch {
+		case name == hadoop.VCoresType && !v.counted || r.Of(name).Compare(free(most)) <= 0:
+		case name == hadoop.MemoryType:
+			return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s on %s; %s", of, r, a.Role, closed, left(name, most.Free()), most.ID.Host, event(name))
+		default:
+			return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s; %s", of, hadoop.Say(name, r.Of(name)), a.Role, closed, left(name, most.Free()), event(name))
+		}
+	}
+	return fmt.Sprintf("no node%s has %s free at the same time for %s%s; it goes on when other containers end", of, r, a.Role, closed)
+}
+
 // tooLarge describes that no node is large enough; of says of which partition they are.
 func tooLarge(a core.Ask, r hadoop.Resource, running []hadoop.Node, of string) string {
 	if r.GPUs > 0 && !slices.ContainsFunc(running, func(n hadoop.Node) bool { return n.Capability.GPUs >= r.GPUs }) {
 		return fmt.Sprintf("no node%s has %d GPUs, which %s asks for", of, r.GPUs, a.Role)
 	}
-	if name, _ := scarce(r, running, hadoop.Node.All); name != "" {
+	if name := scarce(r, running); name != "" {
 		return fmt.Sprintf("no node%s has %s of %s, which %s asks for", of, r.Others[name], name, a.Role)
 	}
 	most := slices.MaxFunc(running, func(a, b hadoop.Node) int { return int(a.Capability.MemoryMB - b.Capability.MemoryMB) })
 	return fmt.Sprintf("no node%s is large enough for %s, which asks for %s; the largest, %s, has %s in all", of, a.Role, r, most.ID.Host, most.Capability)
 }
 
-// scarce returns the first of the other resource types of which no node has as much as r, and
-// the most that one has; empty: each has a node. of is what counts of a node.
-func scarce(r hadoop.Resource, nodes []hadoop.Node, of func(hadoop.Node) hadoop.Resource) (string, hadoop.Amount) {
+// scarce returns the first of the other resource types of which no node has as much as r in all;
+// empty: each has a node.
+func scarce(r hadoop.Resource, nodes []hadoop.Node) string {
 	var most hadoop.Resource
 	for _, n := range nodes {
-		most = most.Max(of(n))
+		most = most.Max(n.Capability)
 	}
-	name := r.Lacks(most)
-	return name, most.Others[name]
+	return r.Lacks(most)
 }
 
 // limited returns the first resource type of which the limits of queue and user leave less

@@ -69,6 +69,18 @@ func licenses(n int64) hadoop.Resource {
 	return hadoop.Resource{MemoryMB: 8192, VCores: 8, Others: map[string]hadoop.Amount{"license": {Value: n}}}
 }
 
+// inUse is a node of 8 GB, 8 vcores and 4 GPUs, of which some are in use.
+func inUse(i int, vcores, gpus int32) hadoop.Node {
+	n := node(i, 8192, 0)
+	n.Capability.GPUs, n.Used.VCores, n.Used.GPUs = 4, vcores, gpus
+	return n
+}
+
+func withUsed(n hadoop.Node, mb int64) hadoop.Node {
+	n.Used.MemoryMB = mb
+	return n
+}
+
 func TestExplain(t *testing.T) {
 	big := hadoop.Resource{MemoryMB: 1 << 20, VCores: 100}
 	lost := node(1, 8192, 0)
@@ -112,6 +124,13 @@ func TestExplain(t *testing.T) {
 		{"vcores of the queue's", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, counted: true, headroom: hadoop.Resource{MemoryMB: 8192}},
 			[]string{"is full: it leaves this job 0 vcores, and ps asks for 1 GB, 1 vcore"}},
 		{"vcores that are not counted", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: hadoop.Resource{MemoryMB: 8192}}, []string{"there is room"}},
+		{"vcores that are in use", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{inUse(1, 8, 0), inUse(2, 8, 0)}, hasRoom: true, counted: true, headroom: big},
+			[]string{"no node has 1 vcore free now for ps; the most is 0 vcores; it goes on when other containers end"}},
+		{"vcores that are in use and not counted", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{inUse(1, 8, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
+		{"GPUs that are in use", []core.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{inUse(1, 0, 3), inUse(2, 0, 4)}, hasRoom: true, headroom: big},
+			[]string{"no node has 2 GPUs free now for worker; the most is 1 GPU; it goes on when other containers end"}},
+		{"no node has all at once", []core.Ask{{Role: "worker", MemoryMB: 6144, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{inUse(1, 0, 4), withUsed(inUse(2, 0, 0), 4096)}, hasRoom: true, headroom: big},
+			[]string{"no node has 6 GB, 1 vcore, 2 GPUs free at the same time for worker; it goes on when other containers end"}},
 		{"nothing known", asks("ps", 0, 1, 1024), clusterView{}, []string{"the ResourceManager has not given them yet"}},
 		{"room", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
 		{"queue stopped", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasQueue: true, queue: hadoop.Queue{Name: "q"}}, []string{`"q" is stopped`}},

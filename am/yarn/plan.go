@@ -52,7 +52,9 @@ func (t *table) named(g *group) []hadoop.Node {
 	}
 	if most := max(maxNamed, 2*len(g.pending)); len(list) > maxNamed && (g.role == "" || len(list) > most) {
 		// Those with the most room are the likeliest.
-		slices.SortStableFunc(list, func(a, b hadoop.Node) int { return int(b.Free().MemoryMB - a.Free().MemoryMB) })
+		slices.SortStableFunc(list, func(a, b hadoop.Node) int {
+			return cmp.Or(cmp.Compare(t.room(g, b), t.room(g, a)), cmp.Compare(b.Free().MemoryMB, a.Free().MemoryMB))
+		})
 		if g.role == "" {
 			most = maxNamed
 		}
@@ -97,13 +99,16 @@ func (t *table) closedTo(g *group) map[string]bool {
 	return closed
 }
 
+// fit returns how many containers of a group fit into resources.
+func (t *table) fit(g *group, there hadoop.Resource) int32 { return fit(g.resource, there, t.counted) }
+
 // room returns how many containers of a group a node has room for now, or in all where that is
 // not known.
 func (t *table) room(g *group, n hadoop.Node) int32 {
 	if t.roomKnown {
-		return fit(g.resource, n.Free())
+		return t.fit(g, n.Free())
 	}
-	return fit(g.resource, n.Capability)
+	return t.fit(g, n.Capability)
 }
 
 // spread names each node for one container. Where there is room on too few, the scheduler
@@ -204,7 +209,7 @@ func (t *table) claim() {
 	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(len(usable[a]), len(usable[b])) })
 	claims, enough := t.divide(groups, usable, t.room)
 	if !enough { // when others' containers end
-		claims, _ = t.divide(groups, usable, func(g *group, n hadoop.Node) int32 { return fit(g.resource, n.Capability) })
+		claims, _ = t.divide(groups, usable, func(g *group, n hadoop.Node) int32 { return t.fit(g, n.Capability) })
 	}
 	for _, g := range groups {
 		if g.claimed == nil || !maps.Equal(g.claimed, claims[g]) {
@@ -275,14 +280,14 @@ func (t *table) share(g *group, named []hadoop.Node, strict bool) []int32 {
 		return shares
 	}
 	even := (n + m - 1) / m
-	if t.roomKnown && !strict && !slices.ContainsFunc(named, func(n hadoop.Node) bool { return fit(g.resource, n.Free()) > 0 }) {
+	if t.roomKnown && !strict && !slices.ContainsFunc(named, func(n hadoop.Node) bool { return t.fit(g, n.Free()) > 0 }) {
 		return shares
 	}
 	if t.roomKnown {
 		for each := even; each <= n; each++ {
 			var sum int32
 			for i, node := range named {
-				shares[i] = min(each, fit(g.resource, node.Free()))
+				shares[i] = min(each, t.fit(g, node.Free()))
 				sum += shares[i]
 			}
 			if sum >= n {
@@ -296,11 +301,15 @@ func (t *table) share(g *group, named []hadoop.Node, strict bool) []int32 {
 	return shares
 }
 
-// fit returns how many containers fit into a node's free resources.
-func fit(r, free hadoop.Resource) int32 {
+// fit returns how many containers fit into a node's free resources. Cores count if the scheduler
+// counts more than memory.
+func fit(r, free hadoop.Resource, counted bool) int32 {
 	n := int64(1 << 20)
 	if r.MemoryMB > 0 {
 		n = min(n, free.MemoryMB/r.MemoryMB)
+	}
+	if r.VCores > 0 && counted {
+		n = min(n, int64(free.VCores/r.VCores))
 	}
 	if r.GPUs > 0 {
 		n = min(n, int64(free.GPUs/r.GPUs))
@@ -308,6 +317,5 @@ func fit(r, free hadoop.Resource) int32 {
 	for name, a := range r.Others {
 		n = min(n, free.Others[name].Times(a))
 	}
-	// vcores do not count with the default resource calculator.
 	return int32(max(n, 0))
 }

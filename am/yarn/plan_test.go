@@ -122,3 +122,42 @@ func TestTableKeepsRolesApart(t *testing.T) {
 		t.Errorf("a lost one may come from %v, want %v", got, want)
 	}
 }
+
+// TestTableNamesNodesThatHaveRoom: where a cluster has more nodes than an ask names, those are
+// named that have room for it, of all that the scheduler counts, and not the ones with the most
+// memory. What is bound to the nodes that are named comes on no others.
+func TestTableNamesNodesThatHaveRoom(t *testing.T) {
+	for name, change := range map[string]func(*hadoop.Node){
+		"no GPU is left":   func(n *hadoop.Node) { n.Used.GPUs = 4 },
+		"no vcore is left": func(n *hadoop.Node) { n.Used.VCores = 8 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := newTable()
+			tb.counted = true
+			tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", Spread: true}}}}
+			var list []hadoop.Node
+			for i := range 3 * maxNamed {
+				n := node(i, 8000, 0)
+				if n.Capability.GPUs = 4; i < 2*maxNamed {
+					change(&n)
+				} else {
+					n.Used.MemoryMB = 6000
+				}
+				list = append(list, n)
+			}
+			tb.setNodes(list, true)
+			for _, a := range asks("worker", 0, 2, 1000) {
+				a.GPUs = 1
+				tb.add(a)
+			}
+			places := strictPlaces(tb.changes(false))
+			if len(places) == 0 {
+				t.Error("none are named")
+			}
+			vain := slices.DeleteFunc(list[:2*maxNamed], func(n hadoop.Node) bool { return places["1 "+n.ID.Host] == 0 })
+			if len(vain) > 0 {
+				t.Errorf("%d nodes are named on which %s", len(vain), name)
+			}
+		})
+	}
+}

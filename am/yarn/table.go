@@ -17,6 +17,7 @@ const maxNamed = 40
 type table struct {
 	groups    []*group // in order of priority
 	nodes     []hadoop.Node
+	counted   bool            // the scheduler counts all resources, and not memory alone
 	roomKnown bool            // the nodes' free resources are known as of now
 	avoided   map[string]bool // hosts that the scheduler was told to avoid
 	unsure    map[string]bool // hosts that it may have been told to avoid
