@@ -19,7 +19,7 @@ type clusterView struct {
 	avoided  map[string]bool
 	place    placement
 	occupied func(a core.Ask, host string) bool // table.occupied; nil: no role is spread
-	held     hadoop.Resource                    // by the job's containers
+	held     hadoop.Resource                    // by the job's containers that are not to end
 	counted  bool                               // all resources are counted, and not memory alone
 }
 

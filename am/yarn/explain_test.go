@@ -3,6 +3,7 @@ package yarn
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -160,4 +161,17 @@ func TestReasonsOfEndsAreTold(t *testing.T) {
 		{ID: a.container.ID, Exit: exitForceKilled, Diagnostics: said}, {ID: container(7, 1).ID, Exit: exitForceKilled, Diagnostics: said},
 	}}})
 	expect(t, d.emitted(), "Diagnostics:Container killed on request. Exit code is 137}", "Diagnostics:Container killed on request. Exit code is 137}")
+}
+
+// TestWhatEndsIsNotNeeded: a container that is given back is not part of what the job needs in
+// all, so that its successor may have the room.
+func TestWhatEndsIsNotNeeded(t *testing.T) {
+	d := quietDriver(t)
+	d.execute([]any{asks("ps", 0, 1, 4096)[0]})
+	before := container(2, 1)
+	before.Resource = hadoop.Resource{MemoryMB: 4096, VCores: 1}
+	d.s.add(before).released = true
+	d.s.allocatedAt = time.Now().Add(-time.Minute)
+	d.afterInspection(inspection{at: time.Now(), view: clusterView{nodes: []hadoop.Node{node(1, 6144, 4096)}}})
+	expect(t, d.emitted(), "the most is 2 GB on n1; it goes on when other containers end")
 }

@@ -276,7 +276,9 @@ func (d *Driver) afterInspection(r inspection) {
 	r.view.headroom, r.view.hasRoom, r.view.avoided, r.view.place = s.headroom, s.hasRoom, s.table.avoided, s.table.place
 	r.view.occupied, r.view.counted = s.table.occupied, d.reg.AllCounted
 	for _, h := range s.held {
-		r.view.held = r.view.held.Plus(h.container.Resource)
+		if !h.released {
+			r.view.held = r.view.held.Plus(h.container.Resource)
+		}
 	}
 	if r.view.queue.Name == "" {
 		r.view.queue.Name = d.reg.Queue
