@@ -104,40 +104,40 @@ func why(a core.Ask, need hadoop.Resource, v clusterView) string {
 	if name := v.limited(r, label); name != "" {
 		return v.limits(name, a, label, need)
 	}
-	closed := ""
+	closed, open := "", able
 	if v.occupied != nil && len(able) > 0 {
-		before := len(able)
-		if able = slices.DeleteFunc(able, func(n hadoop.Node) bool { return v.occupied(a, n.ID.Host) }); len(able) == 0 {
+		open = slices.DeleteFunc(slices.Clone(able), func(n hadoop.Node) bool { return v.occupied(a, n.ID.Host) })
+		if len(open) == 0 {
 			return fmt.Sprintf("each node%s has a task already with which one of %s may share none (%s); it goes on when another node can take it", of, a.Role, v.place.rules(a.Role))
 		}
-		if len(able) < before {
+		if len(open) < len(able) {
 			closed = fmt.Sprintf(", of those that it may be on (%s)", v.place.rules(a.Role))
 		}
 	}
-	if len(able) == 0 {
+	if len(open) == 0 {
 		return "the ResourceManager has not given them yet"
 	}
-	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free(), v.counted) > 0 })
+	free := slices.ContainsFunc(open, func(n hadoop.Node) bool { return fit(r, n.Free(), v.counted) > 0 })
 	if !free {
-		return v.inUse(a, able, of, closed, need)
+		return v.inUse(a, open, of, closed, func(name string) string {
+			most, known := v.mostOf(able, name)
+			return until("other containers end", name, need, most, known, "the nodes that could serve it have together: ask for less, or have nodes added")
+		})
 	}
-	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
+	if slices.ContainsFunc(open, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
 		return "nodes where tasks of this job failed are avoided for the moment"
 	}
 	return "there is room, and the ResourceManager will give it with the nodes' next heartbeats"
 }
 
-// inUse describes that no node that is able to has room now. of says of which partition they
-// are, and closed that there are others on which an ask may not be.
-func (v clusterView) inUse(a core.Ask, able []hadoop.Node, of, closed string, need hadoop.Resource) string {
+// inUse describes that no node of those that are open to an ask has room now. of says of which
+// partition they are, closed that there are others, and event, for a resource type, when the job
+// goes on.
+func (v clusterView) inUse(a core.Ask, open []hadoop.Node, of, closed string, event func(string) string) string {
 	r := resourceOf(a)
-	event := func(name string) string {
-		most, known := v.mostOf(able, name)
-		return until("other containers end", name, need, most, known, "the nodes that could serve it have together: ask for less, or have nodes added")
-	}
 	for _, name := range slices.Backward(r.Types()) { // memory is the last
 		free := func(n hadoop.Node) hadoop.Amount { return n.Free().Of(name) }
-		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return free(a).Compare(free(b)) })
+		most := slices.MaxFunc(open, func(a, b hadoop.Node) int { return free(a).Compare(free(b)) })
 		switch {
 		case name == hadoop.VCoresType && !v.counted || r.Of(name).Compare(free(most)) <= 0:
 		case name == hadoop.MemoryType:
