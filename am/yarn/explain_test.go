@@ -16,6 +16,10 @@ const (
 	beyondVirtual  = "[2026-11-20 10:00:00.000]Container [pid=1,containerID=container_1_0001_01_000002] is running 1579245568B beyond the 'VIRTUAL' memory limit. Current usage: 100 MB of 1 GB physical memory used; 3.6 GB of 2.1 GB virtual memory used. Killing container."
 )
 
+// notRecovered is what a NodeManager says of a container that it does not find after its restart
+// (RecoveredContainerLaunch).
+const notRecovered = "[2026-11-20 10:00:00.000]Container exited with a non-zero exit code 154. \n\n"
+
 func TestCauses(t *testing.T) {
 	tests := []struct {
 		exit    int
@@ -48,6 +52,8 @@ func TestCauses(t *testing.T) {
 		{143, "[pid=1,containerID=x] is running beyond physical memory limits. Current usage: 1.2 GB of 1 GB physical memory used", false, core.CauseOutOfMemory},
 		{1, beyondPhysical, false, core.CauseOwnFault}, // its own end came first
 		{143, "Container killed on request. Exit code is 143", false, core.CauseOwnFault},
+		{154, notRecovered, false, core.CauseNodeLost},
+		{154, notRecovered, true, core.CauseReleased},
 	}
 	for _, tt := range tests {
 		if got := cause(hadoop.Completed{Exit: tt.exit, Diagnostics: tt.text}, tt.stopped); got != tt.want {
@@ -163,8 +169,10 @@ func TestReasonsOfEndsAreTold(t *testing.T) {
 	a := d.s.add(container(2, 1))
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{
 		{ID: a.container.ID, Exit: exitForceKilled, Diagnostics: said}, {ID: container(7, 1).ID, Exit: exitForceKilled, Diagnostics: said},
+		{ID: container(8, 1).ID, Exit: 154, Diagnostics: notRecovered},
 	}}})
-	expect(t, d.emitted(), "Diagnostics:Container killed on request. Exit code is 137}", "Diagnostics:Container killed on request. Exit code is 137}")
+	expect(t, d.emitted(), "Diagnostics:Container killed on request. Exit code is 137}", "Diagnostics:Container killed on request. Exit code is 137}",
+		"Diagnostics:its NodeManager was restarted and does not know what has become of it}")
 }
 
 // TestWhatEndsIsNotNeeded: a container that is given back is not part of what the job needs in

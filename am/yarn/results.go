@@ -130,7 +130,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		h := s.byID[c.ID]
 		if h == nil {
 			if c.ID.Attempt.Number < d.attempt { // while there was no master
-				d.events.Put(core.ContainerEnded{Container: c.ID.String(), Cause: cause(c, false), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)})
+				d.events.Put(containerEnded(c, false))
 			}
 			continue
 		}
@@ -150,7 +150,7 @@ func (d *Driver) end(h *held, c hadoop.Completed) {
 	if h.endReported {
 		return
 	}
-	e := core.ContainerEnded{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)}
+	e := containerEnded(c, h.released)
 	if image := imageName(d.cfg.Spec, h.role); image != "" && c.Exit == exitInvalid && e.Diagnostics == "" {
 		e.Diagnostics = fmt.Sprintf("the NodeManager of %s did not start the image %s, and only its log says why: see that yarn.nodemanager.runtime.linux.allowed-runtimes there names the image's runtime", h.container.Node.Host, image)
 	}
