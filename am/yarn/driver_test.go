@@ -138,6 +138,26 @@ func TestDriverTellsAnEndOnce(t *testing.T) {
 	}
 }
 
+// TestAContainerThatIsStartedLateIsEndedAtItsNode: it has the time for that which all have, even
+// if it was given back while its node took long to start it.
+func TestAContainerThatIsStartedLateIsEndedAtItsNode(t *testing.T) {
+	d := quietDriver(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // so no node is called
+	d.ctx, d.results = ctx, make(chan any, 1)
+	h := d.s.add(container(2, 1))
+	h.launching, h.released, h.releaseAt = true, true, time.Now().Add(-2*stopTimeout)
+	d.afterStart(startResult{ids: []hadoop.ContainerID{h.container.ID}})
+	d.releaseOverdue(time.Now())
+	if h.releasedAtRM {
+		t.Error("its end is reported by the ResourceManager before it has ended")
+	}
+	if d.releaseOverdue(time.Now().Add(2 * stopTimeout)); !h.releasedAtRM {
+		t.Error("it is never given back")
+	}
+	d.wg.Wait()
+}
+
 func TestDriverReportsALaunchThatFailed(t *testing.T) {
 	d := quietDriver(t)
 	a, b := d.s.add(container(2, 1)), d.s.add(container(3, 1))

@@ -18,7 +18,10 @@ type plan struct {
 // plan returns where to ask for a group's containers.
 func (t *table) plan(g *group) plan {
 	n := int32(len(g.pending))
-	p := plan{counts: map[string]int32{hadoop.Anywhere: n}, hosts: map[string]bool{}, strict: t.place.separates(g.role)}
+	p := plan{counts: map[string]int32{hadoop.Anywhere: n}, hosts: map[string]bool{}}
+	// Where no node is known to be named, any may give a container, and those are given back
+	// that come where none may be (table.allocated).
+	p.strict = t.place.separates(g.role) && len(t.nodes) > 0
 	if n == 0 {
 		return p
 	}

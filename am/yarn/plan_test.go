@@ -123,6 +123,33 @@ func TestTableKeepsRolesApart(t *testing.T) {
 	}
 }
 
+// TestTableBindsAsksToNodesThatThereAre: containers that may come on the nodes only that are named
+// could not come at all where no node is known; and where one that is named is lost, or another is
+// there, the scheduler is told without another look at the cluster.
+func TestTableBindsAsksToNodesThatThereAre(t *testing.T) {
+	tb := newTable()
+	tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", Spread: true}}}}
+	told := func() map[string]int32 {
+		defer tb.answered()
+		return strictPlaces(tb.changes(false))
+	}
+	tb.add(asks("worker", 0, 1, 1000)[0])
+	if got, want := told(), (map[string]int32{"1 *": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("where no node is known, a container may come from %v, want %v", got, want)
+	}
+	tb.setNodes([]hadoop.Node{node(1, 8000, 0), node(2, 8000, 7900)}, true)
+	if got, want := told(), (map[string]int32{"1 n1": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("a container may come from %v, want %v", got, want)
+	}
+	lost := node(1, 8000, 0)
+	lost.State = "LOST"
+	tb.nodeChanged(lost)
+	tb.nodeChanged(node(3, 8000, 0))
+	if got, want := told(), (map[string]int32{"1 n3": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("after the loss of a node, a container may come from %v, want %v", got, want)
+	}
+}
+
 // TestTableNamesNodesThatHaveRoom: where a cluster has more nodes than an ask names, those are
 // named that have room for it, of all that the scheduler counts, and not the ones with the most
 // memory. What is bound to the nodes that are named comes on no others.

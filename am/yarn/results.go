@@ -33,6 +33,7 @@ func (d *Driver) afterStart(r startResult) {
 		case err == nil:
 			h.launched = true
 			if h.released {
+				h.releaseAt = time.Now() // its time to end begins
 				d.stop(h.container.Node, []hadoop.ContainerID{id})
 				break
 			}

@@ -50,14 +50,14 @@ type state struct {
 type held struct {
 	name             string
 	container        hadoop.Container
-	role             string // whose image it is launched in; empty: the job's
-	launching        bool   // startContainers is under way
-	launched         bool   // startContainers has succeeded
-	released         bool   // it is to end
-	releaseAt        time.Time
-	releasedAtRM     bool // it was released at the RM
-	endReported      bool // nothing more is to be reported about it
-	preemptionWarned bool // core.PreemptionWarned was emitted for it
+	role             string    // whose image it is launched in; empty: the job's
+	launching        bool      // startContainers is under way
+	launched         bool      // startContainers has succeeded
+	released         bool      // it is to end
+	releaseAt        time.Time // when it was told to end
+	releasedAtRM     bool      // it was released at the RM
+	endReported      bool      // nothing more is to be reported about it
+	preemptionWarned bool      // core.PreemptionWarned was emitted for it
 }
 
 func newState() *state {

@@ -100,9 +100,7 @@ func (t *table) setNodes(nodes []hadoop.Node, fresh bool) {
 		}
 		t.inherited = len(nodes) == 0
 	}
-	for _, g := range t.groups {
-		g.dirty = g.dirty || len(g.pending) > 0
-	}
+	t.tellAgain()
 }
 
 // nodeChanged sets a node's state, unless no nodes are known: one alone does not help.
@@ -113,6 +111,14 @@ func (t *table) nodeChanged(n hadoop.Node) {
 		t.nodes[i] = n
 	case len(t.nodes) > 0:
 		t.nodes = append(t.nodes, n)
+	}
+	t.tellAgain()
+}
+
+// tellAgain has the scheduler be told where the asks are wanted, as the nodes have changed.
+func (t *table) tellAgain() {
+	for _, g := range t.groups {
+		g.dirty = g.dirty || len(g.pending) > 0
 	}
 }
 
@@ -165,9 +171,7 @@ func (t *table) changes(soft bool) change {
 	slices.Sort(c.allow)
 	t.allowed = c.allow
 	if len(c.avoid)+len(c.allow) > 0 {
-		for _, g := range t.groups {
-			g.dirty = g.dirty || len(g.pending) > 0
-		}
+		t.tellAgain()
 	}
 	t.avoided = avoid
 	if t.soft != soft {
