@@ -370,6 +370,14 @@ func TestTableKeepsToPartitions(t *testing.T) {
 		}
 	}
 
+	// A spare container is asked for with the label that all roles have.
+	tb = newTable()
+	tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", NodeLabel: "gpu"}, {Name: "ps", NodeLabel: "gpu"}}}}
+	tb.add(asks("spare", 0, 1, 1000)[0])
+	if c := tb.changes(false); len(c.requests) != 1 || c.requests[0].Label != "gpu" {
+		t.Errorf("a spare is asked for by %+v", c.requests)
+	}
+
 	tb = newTable()
 	tb.place = placement{spec: &proto.JobSpec{}, partitions: []hadoop.Partition{{Label: "gpu"}}, usual: "gpu"}
 	tb.setNodes([]hadoop.Node{in(1, ""), in(2, "gpu")}, true)
