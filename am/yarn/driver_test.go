@@ -344,6 +344,28 @@ func TestPaceFollowsNeed(t *testing.T) {
 	if got := s.heartbeatInterval(now.Add(time.Hour)); got != time.Second {
 		t.Errorf("with an ask that waits for an hour: %v", got)
 	}
+	// The list of the cluster's nodes may be long.
+	d := quietDriver(t)
+	d.results = make(chan any, 1)
+	for _, tt := range []struct {
+		waited, since time.Duration
+		inspects      bool
+	}{
+		{10 * time.Second, 500 * time.Millisecond, false}, {10 * time.Second, 1500 * time.Millisecond, true},
+		{time.Minute, 1500 * time.Millisecond, false}, {time.Minute, 6 * time.Second, true},
+		{time.Hour, 6 * time.Second, false}, {time.Hour, 16 * time.Second, true},
+	} {
+		d.s = newState()
+		d.s.ask(asks("ps", 0, 1, 1024)[0], now)
+		at := now.Add(tt.waited)
+		d.s.inspectedAt = at.Add(-tt.since)
+		if d.inspect(at); d.s.inspecting != tt.inspects {
+			t.Errorf("with an ask that waits for %v, and %v after an inspection, there is another: %t", tt.waited, tt.since, d.s.inspecting)
+		}
+		if d.s.inspecting {
+			<-d.results
+		}
+	}
 	s = newState()
 	s.suspectedAt = now
 	if got := s.heartbeatInterval(now); got > 20*time.Millisecond {
@@ -633,8 +655,36 @@ func TestDriverTellsWhatContainersWaitFor(t *testing.T) {
 	d.agent.Resources = []hadoop.LocalResource{{URI: "hdfs://n/bin/yarn-submit"}, {URI: "hdfs://n/a/venv.zip", Archive: true, Size: 4 << 30}}
 	a, released := d.s.add(container(2, 1)), d.s.add(container(3, 1))
 	released.released = true
-	d.afterLocalizing(localizing{a.container.Node, []hadoop.ContainerID{a.container.ID, released.container.ID, container(9, 1).ID}})
+	d.afterLocalizing(localizing{node: a.container.Node, ids: []hadoop.ContainerID{a.container.ID, released.container.ID, container(9, 1).ID}})
 	expect(t, d.emitted(), "Localizing {Container:"+a.name+" What:is fetching and unpacking venv.zip (4 GB)}")
+}
+
+// TestANodeThatDoesNotAnswerIsAskedAgain: it may be busy with what it localizes.
+func TestANodeThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+	d := quietDriver(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	d.ctx, d.results = ctx, make(chan any, 1)
+	defer d.wg.Wait()
+	defer cancel()
+	nodes, err := hadoop.NewNodes(conf.New(nil), rpc.Retry{Limit: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.nodes = nodes // closed by quietDriver
+	c := container(2, 1)
+	c.Node = hadoop.NodeID{Host: "127.0.0.1", Port: 1} // where nobody listens
+	d.nodes.Learn([]hadoop.NMToken{{Node: c.Node, Token: token.Token{Identifier: []byte("i"), Password: []byte("p")}}})
+	d.s.add(c)
+	d.watchLocalizing(c.Node, []hadoop.ContainerID{c.ID}, 0)
+	for range 2 {
+		select {
+		case r := <-d.results:
+			d.afterLocalizing(r.(localizing))
+		case <-time.After(4 * localizingInterval):
+			t.Fatal("it is not asked again")
+		}
+	}
+	expect(t, d.emitted())
 }
 
 // TestDriverTellsWhatIsFoundAgain: a restarted RM knows of a container once its node has

@@ -204,6 +204,18 @@ const suspectFor = 3 * time.Second
 // (yarn.resourcemanager.nodemanagers.heartbeat-interval-ms).
 const fastFor = 1500 * time.Millisecond
 
+// inspectionInterval returns the time between two inspections while asks wait. It grows as that
+// takes longer: the list of a large cluster's nodes is megabytes.
+func (s *state) inspectionInterval(now time.Time) time.Duration {
+	switch waited := now.Sub(s.asksChangedAt); {
+	case waited < 30*time.Second:
+		return inspectionInterval
+	case waited < 5*time.Minute:
+		return 5 * inspectionInterval
+	}
+	return 15 * inspectionInterval
+}
+
 // heartbeatInterval returns the time until the next heartbeat. It is short while something
 // is awaited, and grows as that takes longer, so that the jobs of a full queue do not
 // keep the RM busy.
