@@ -701,6 +701,24 @@ func TestDriverTellsWhatIsFoundAgain(t *testing.T) {
 	}
 }
 
+// TestARestartedRMMayKnowMore: than what this master has, as of a container of an earlier attempt
+// whose node has registered with the RM before this master has. No answer to a heartbeat says so.
+func TestARestartedRMMayKnowMore(t *testing.T) {
+	d := quietDriver(t)
+	had := d.s.add(container(2, 1))
+	d.afterRegister(reregistered{reg: hadoop.Registered{Previous: []hadoop.Container{had.container, container(3, 1)}}})
+	expect(t, d.emitted(), "ContainerFound {Container:"+container(3, 1).ID.String()+" Node:n1}")
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Previous: []hadoop.Container{container(3, 1)}}})
+	expect(t, d.emitted())
+	if d.s.byID[had.container.ID] != had {
+		t.Error("what it had is another")
+	}
+	// It is then given back at its node.
+	if h := d.s.byID[container(3, 1).ID]; h == nil || !h.launched {
+		t.Errorf("it is %+v", h)
+	}
+}
+
 // TestLimitsOutliveALostAnswer: nothing else is known where the answer to a registration
 // was lost, and the job goes on by what it knew.
 func TestLimitsOutliveALostAnswer(t *testing.T) {

@@ -95,12 +95,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 	d.nodes.Learn(a.NMTokens)
 	s.headroom, s.hasRoom = a.Headroom, true
 	now := time.Now()
-	for _, c := range a.Previous {
-		if s.byID[c.ID] == nil { // its NodeManager has just registered with a restarted RM
-			s.add(c).launched = true
-			d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})
-		}
-	}
+	d.found(a.Previous) // their NodeManagers have just registered with a restarted RM
 	for _, c := range a.Allocated {
 		h := s.add(c)
 		if _, leaving := s.leaving[c.Node.Host]; leaving {
@@ -144,6 +139,16 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		s.resend()
 	}
 	return s.heartbeatInterval(now)
+}
+
+// found takes in containers of the job that the RM has, as far as they are not known.
+func (d *Driver) found(list []hadoop.Container) {
+	for _, c := range list {
+		if d.s.byID[c.ID] == nil {
+			d.s.add(c).launched = true
+			d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})
+		}
+	}
 }
 
 // end reports the end of a container, unless that was done.
@@ -224,6 +229,10 @@ func (d *Driver) afterRegister(r reregistered) time.Duration {
 		return d.afterError(r.err)
 	}
 	d.registered(r.reg)
+	// It lists all that run, and names none of them again in its answers to heartbeats
+	// (SchedulerApplicationAttempt.pullContainersToTransfer): also those of an earlier master
+	// whose nodes had not registered with the RM before it, and those that it took for ended.
+	d.found(r.reg.Previous)
 	d.cancelPreemptions()
 	d.log.Info("registered again at a ResourceManager that was restarted")
 	return 0

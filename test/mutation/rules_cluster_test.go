@@ -170,7 +170,7 @@ var clusterRules = []rule{
 		promise: "what runs on after ResourceManager and application master were lost together is not stopped",
 		file:    "am/yarn/results.go",
 		old:     `d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})`,
-		new:     `d.s.releaseAtRM(s.byID[c.ID])`,
+		new:     `d.s.releaseAtRM(d.s.byID[c.ID])`,
 		pkg:     "am/yarn", test: "TestDriverTellsWhatIsFoundAgain",
 	},
 	{
@@ -296,6 +296,14 @@ var clusterRules = []rule{
 		old:     `d.s.table.inherited = cfg.Attempt > 1`,
 		new:     `d.s.table.inherited = false`,
 		pkg:     "am/yarn", test: "TestTheNextMasterAvoidsWhatItWants",
+	},
+	{
+		promise: "what runs on is found when the ResourceManager is restarted twice, too",
+		file:    "am/yarn/results.go",
+		old: `	d.found(r.reg.Previous)
+`,
+		new: ``,
+		pkg: "am/yarn", test: "TestARestartedRMMayKnowMore",
 	},
 	{
 		promise: "a ResourceManager that refuses heartbeats gets no more of them than one that is away",
