@@ -366,6 +366,15 @@ func TestPaceFollowsNeed(t *testing.T) {
 			<-d.results
 		}
 	}
+	d.s = newState()
+	d.s.ask(asks("ps", 0, 1, 1024)[0], now.Add(-time.Hour))
+	d.s.inspectedAt = now.Add(-1500 * time.Millisecond)
+	d.updateNodes([]hadoop.Node{node(1, 8192, 0)})
+	if d.inspect(time.Now()); d.s.inspecting {
+		<-d.results
+	} else {
+		t.Error("after a change of nodes, there is no inspection soon")
+	}
 	s = newState()
 	s.suspectedAt = now
 	if got := s.heartbeatInterval(now); got > 20*time.Millisecond {

@@ -20,6 +20,7 @@ type state struct {
 
 	allocatedAt        time.Time            // when an ask was last answered, or the first one came
 	asksChangedAt      time.Time            // when an ask last came or was answered
+	nodesChangedAt     time.Time            // when the RM last said that a node's state has changed
 	suspectedAt        time.Time            // when a container was last suspected to have ended (Driver.Check)
 	heartbeatNow       bool                 // the next heartbeat is due at once
 	inspectedAt        time.Time            // when the cluster was last inspected
@@ -205,9 +206,9 @@ const suspectFor = 3 * time.Second
 const fastFor = 1500 * time.Millisecond
 
 // inspectionInterval returns the time between two inspections while asks wait. It grows as that
-// takes longer: the list of a large cluster's nodes is megabytes.
+// takes longer, and no node's state changes: the list of a large cluster's nodes is megabytes.
 func (s *state) inspectionInterval(now time.Time) time.Duration {
-	switch waited := now.Sub(s.asksChangedAt); {
+	switch waited := min(now.Sub(s.asksChangedAt), now.Sub(s.nodesChangedAt)); {
 	case waited < 30*time.Second:
 		return inspectionInterval
 	case waited < 5*time.Minute:
