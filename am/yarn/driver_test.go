@@ -158,6 +158,35 @@ func TestAContainerThatIsStartedLateIsEndedAtItsNode(t *testing.T) {
 	d.wg.Wait()
 }
 
+// TestAFailedLaunchKeepsNoNode: from a task that may not share one, though a ResourceManager that
+// was restarted never reports the end of a container that the one before it had given.
+func TestAFailedLaunchKeepsNoNode(t *testing.T) {
+	d := quietDriver(t)
+	d.s.table.place.spec = &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps", Spread: true}}}
+	d.s.setNodes([]hadoop.Node{node(1, 8192, 0)}, time.Now())
+	for _, a := range asks("ps", 0, 2, 1024) {
+		d.execute([]any{a})
+	}
+	d.heartbeat(time.Now())
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1)}}})
+	h := d.s.byID[container(2, 1).ID]
+	h.launching = true
+	if d.heartbeat(time.Now()); len(d.s.table.usable(d.s.table.groups[0])) != 0 {
+		t.Fatal("two tasks may be on one node")
+	}
+	d.afterAllocate(allocated{answer: &hadoop.Answer{}})
+	d.afterStart(startResult{ids: []hadoop.ContainerID{h.container.ID}, err: errors.New("allocated by a previous RM")})
+	var named []string
+	for _, r := range d.heartbeat(time.Now()).Requests {
+		if r.Count > 0 {
+			named = append(named, r.Place)
+		}
+	}
+	if !slices.Contains(named, "n1") {
+		t.Errorf("the other task is asked for at %v", named)
+	}
+}
+
 func TestDriverReportsALaunchThatFailed(t *testing.T) {
 	d := quietDriver(t)
 	a, b := d.s.add(container(2, 1)), d.s.add(container(3, 1))

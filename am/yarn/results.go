@@ -43,7 +43,8 @@ func (d *Driver) afterStart(r startResult) {
 		default:
 			// The container is released, and its end is not reported. It may have been
 			// started all the same, if only the answer was lost.
-			h.released, h.releaseAt, h.endReported = true, time.Now(), true
+			h.released, h.releaseAt = true, time.Now()
+			d.s.reported(h)
 			d.s.releaseAtRM(h)
 			d.events.Put(core.LaunchFailed{Container: h.name, Why: err.Error()})
 		}
@@ -63,7 +64,7 @@ func (d *Driver) afterStop(r stopResult) {
 		if h := d.s.byID[c.ID]; h != nil {
 			d.s.releaseAtRM(h) // the scheduler may use the room at once
 			d.end(h, c)
-			h.endReported = true // until the RM reports it too
+			d.s.reported(h) // until the RM reports it too
 		}
 	}
 }

@@ -64,7 +64,7 @@ type held struct {
 func newState() *state {
 	s := &state{table: newTable(), held: map[string]*held{}, packed: map[string]string{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]time.Time{}, unhealthy: map[string]string{}}
 	s.table.hostOf = func(container string) string {
-		if h := s.held[container]; h != nil {
+		if h := s.held[container]; h != nil && !h.endReported {
 			return h.container.Node.Host
 		}
 		return ""
@@ -84,6 +84,12 @@ func (s *state) add(c hadoop.Container) *held {
 func (s *state) remove(h *held) {
 	delete(s.held, h.name)
 	delete(s.byID, h.container.ID)
+	s.table.ended()
+}
+
+// reported notes that nothing more is to be reported about a container.
+func (s *state) reported(h *held) {
+	h.endReported = true
 	s.table.ended()
 }
 
