@@ -210,9 +210,13 @@ func (t *table) claim() {
 		usable[g] = t.usable(g)
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(len(usable[a]), len(usable[b])) })
-	claims, enough := t.divide(groups, usable, t.room)
+	all := func(g *group, n hadoop.Node) int32 { return t.fit(g, n.Capability) }
+	claims, enough := t.divide(groups, usable, t.room, len(t.nodes))
 	if !enough { // when others' containers end
-		claims, _ = t.divide(groups, usable, func(g *group, n hadoop.Node) int32 { return t.fit(g, n.Capability) })
+		claims, enough = t.divide(groups, usable, all, len(t.nodes))
+	}
+	if !enough { // ever; but fewer containers may do
+		claims, _ = t.divide(groups, usable, all, 1)
 	}
 	for _, g := range groups {
 		if g.claimed == nil || !maps.Equal(g.claimed, claims[g]) {
@@ -225,8 +229,9 @@ func (t *table) claim() {
 func (t *table) part(g, o *group) bool { return g.role != o.role && t.place.apart(g.role, o.role) }
 
 // divide returns which nodes each group may use, and whether they have room for all. room is
-// how many containers of a group a node is good for.
-func (t *table) divide(groups []*group, usable map[*group][]hadoop.Node, room func(*group, hadoop.Node) int32) (claims map[*group]map[string]bool, enough bool) {
+// how many containers of a group a node is good for, and turn how many nodes a group takes of
+// those that it needs before it is the next one's turn.
+func (t *table) divide(groups []*group, usable map[*group][]hadoop.Node, room func(*group, hadoop.Node) int32, turn int) (claims map[*group]map[string]bool, enough bool) {
 	claims, enough = map[*group]map[string]bool{}, true
 	for _, g := range groups {
 		claims[g] = map[string]bool{}
@@ -234,27 +239,42 @@ func (t *table) divide(groups []*group, usable map[*group][]hadoop.Node, room fu
 	open := func(g *group, host string) bool {
 		return !claims[g][host] && !slices.ContainsFunc(groups, func(o *group) bool { return t.part(g, o) && claims[o][host] })
 	}
+	left, nodes := map[*group]int32{}, map[*group][]hadoop.Node{}
 	for _, g := range groups {
 		// A role that is spread takes the nodes with the least room, and leaves the others.
-		nodes, spread := slices.Clone(usable[g]), t.place.spreads(g.role)
-		slices.SortStableFunc(nodes, func(a, b hadoop.Node) int {
-			if spread {
+		left[g], nodes[g] = int32(len(g.pending)), slices.Clone(usable[g])
+		slices.SortStableFunc(nodes[g], func(a, b hadoop.Node) int {
+			if t.place.spreads(g.role) {
 				a, b = b, a
 			}
 			return cmp.Compare(room(g, b), room(g, a))
 		})
-		left := int32(len(g.pending))
-		for _, n := range nodes {
-			r := room(g, n)
-			if spread {
-				r = min(r, 1)
-			}
-			if left > 0 && r > 0 && open(g, n.ID.Host) {
-				claims[g][n.ID.Host] = true
-				left -= r
+	}
+	take := func(g *group) bool {
+		i := slices.IndexFunc(nodes[g], func(n hadoop.Node) bool { return room(g, n) > 0 && open(g, n.ID.Host) })
+		if left[g] <= 0 || i < 0 {
+			return false
+		}
+		n := nodes[g][i]
+		nodes[g] = nodes[g][i+1:] // those before it are taken, or of no use
+		claims[g][n.ID.Host] = true
+		if t.place.spreads(g.role) {
+			left[g]--
+		} else {
+			left[g] -= room(g, n)
+		}
+		return true
+	}
+	for more := true; more; {
+		more = false
+		for _, g := range groups {
+			for n := 0; n < turn && take(g); n++ {
+				more = true
 			}
 		}
-		enough = enough && left <= 0
+	}
+	for _, g := range groups {
+		enough = enough && left[g] <= 0
 	}
 	rest := maps.Clone(usable)
 	for more := true; more; {

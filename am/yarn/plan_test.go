@@ -111,6 +111,16 @@ func TestTableKeepsRolesApart(t *testing.T) {
 	if a, ok := tb.allocated(3, server, "reader"); !ok {
 		t.Errorf("a reader is kept off: %v", a)
 	}
+	// A role that needs more than all nodes have leaves one to the other: fewer of it may do.
+	tb = newTable()
+	tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", AntiAffinity: []string{"ps"}}, {Name: "ps"}}}}
+	tb.setNodes([]hadoop.Node{inRack(1, "/a", 0), inRack(2, "/a", 0)}, true)
+	for _, a := range slices.Concat(asks("worker", 0, 20, 1000), asks("ps", 0, 1, 1000)) {
+		tb.add(a)
+	}
+	if got, want := strictPlaces(tb.changes(false)), (map[string]int32{"1 n1": 20, "2 n2": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("where there is not enough for all, containers may come from %v, want %v", got, want)
+	}
 	// One that was lost asks with the containers that there are.
 	tb = newTable()
 	tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps"}, {Name: "worker", AntiAffinity: []string{"ps"}}}}}
