@@ -241,9 +241,11 @@ func TestTheNextMasterAvoidsWhatItWants(t *testing.T) {
 	}
 	i := slices.IndexFunc(nodes, func(n hadoop.Node) bool { return n.ID.Host != r.Host })
 	avoided := nodes[i].ID.Host
-	// The queue has no room for the first; the second shows that the scheduler has both.
-	j.tell(request{Ask: &core.Ask{Request: "large", Role: "worker", MemoryMB: 4096, VCores: 1, Avoid: []string{avoided}}})
 	j.ask("ps", 1, 64)
+	j.allocated(1)
+	// The queue has no room for the next; the one after it shows that the scheduler has both.
+	j.tell(request{Ask: &core.Ask{Request: "large", Role: "worker", MemoryMB: 4096, VCores: 1, Avoid: []string{avoided}}})
+	j.tell(request{Ask: &core.Ask{Request: "small", Role: "ps", MemoryMB: 64, VCores: 1, Avoid: []string{avoided}}})
 	if a := j.allocated(1)[0]; a.Node == avoided {
 		t.Fatalf("%+v is on the node that is to be avoided", a)
 	}
