@@ -23,10 +23,15 @@ const (
 	exitTooManyLogs        = -109 // KILLED_FOR_EXCESS_LOGS
 )
 
-// Exit codes of processes that a NodeManager has ended (ContainerExecutor.ExitCode).
+// Exit codes that a NodeManager gives (ContainerExecutor.ExitCode): the first two are of processes
+// that it has ended.
 const (
 	exitForceKilled = 137
 	exitTerminated  = 143
+	// exitNotRecovered is that of a container whose process a NodeManager has not found again
+	// after its own restart: it has ended, as when the node was restarted too, or it goes on
+	// (RecoveredContainerLaunch).
+	exitNotRecovered = 154
 )
 
 // overLimit matches a NodeManager's message about a container that it kills for its memory
@@ -72,11 +77,22 @@ func cause(c hadoop.Completed, stopped bool) core.Cause {
 	case exitInvalid:
 		return core.CauseUnknown
 	}
-	if stopped {
+	switch {
+	case stopped:
 		return core.CauseReleased
-	}
-	if c.Exit < 0 {
+	case c.Exit == exitNotRecovered: // what runs there may go on, as with a node that is lost
+		return core.CauseNodeLost
+	case c.Exit < 0:
 		return core.CauseUnknown
 	}
 	return core.CauseOwnFault
+}
+
+// containerEnded is the event of a container's end. stopped is as of cause.
+func containerEnded(c hadoop.Completed, stopped bool) core.ContainerEnded {
+	e := core.ContainerEnded{Container: c.ID.String(), Cause: cause(c, stopped), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)}
+	if c.Exit == exitNotRecovered && e.Diagnostics == "" {
+		e.Diagnostics = "its NodeManager was restarted and does not know what has become of it"
+	}
+	return e
 }

@@ -162,6 +162,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		d.log.WithError(err).Info("cannot read the cluster's nodes and queues; asks will not name nodes")
 	}
 	d.s.table.place.spec = cfg.Spec
+	d.s.table.inherited = cfg.Attempt > 1
 	found := make(chan []hadoop.Node, 1)
 	go func() {
 		found <- d.lookUpNodes(ctx)
@@ -263,6 +264,7 @@ func (d *Driver) registered(reg hadoop.Registered) {
 		return
 	}
 	d.reg = reg
+	d.s.table.counted = reg.AllCounted
 	d.nodes.Learn(reg.NMTokens)
 }
 
@@ -380,10 +382,10 @@ func (d *Driver) tellOutcome(ctx context.Context, final hadoop.Final, why string
 		case ctx.Err() != nil:
 			return err
 		case hadoop.IsNotRegistered(err):
-			if _, regErr := d.master.Register(ctx, d.registration()); regErr != nil && !rpc.Unreachable(regErr) {
+			if _, regErr := d.master.Register(ctx, d.registration()); regErr != nil && !rmUnavailable(regErr) {
 				return errors.Join(err, regErr)
 			}
-		case !rpc.Unreachable(err):
+		case !rmUnavailable(err):
 			return err
 		}
 	}

@@ -2,20 +2,26 @@ package yarn
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"google.golang.org/protobuf/encoding/protowire"
+	wire "google.golang.org/protobuf/proto"
 
 	"holdfast/am/core"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
+	"holdfast/internal/hadoop/wire/common"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/internal/mailbox"
 	"holdfast/proto"
@@ -129,6 +135,55 @@ func TestDriverTellsAnEndOnce(t *testing.T) {
 	expect(t, d.emitted(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:143", h.name, core.CauseReleased))
 	if len(d.s.held) != 0 {
 		t.Errorf("still held: %v", d.s.held)
+	}
+}
+
+// TestAContainerThatIsStartedLateIsEndedAtItsNode: it has the time for that which all have, even
+// if it was given back while its node took long to start it.
+func TestAContainerThatIsStartedLateIsEndedAtItsNode(t *testing.T) {
+	d := quietDriver(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // so no node is called
+	d.ctx, d.results = ctx, make(chan any, 1)
+	h := d.s.add(container(2, 1))
+	h.launching, h.released, h.releaseAt = true, true, time.Now().Add(-2*stopTimeout)
+	d.afterStart(startResult{ids: []hadoop.ContainerID{h.container.ID}})
+	d.releaseOverdue(time.Now())
+	if h.releasedAtRM {
+		t.Error("its end is reported by the ResourceManager before it has ended")
+	}
+	if d.releaseOverdue(time.Now().Add(2 * stopTimeout)); !h.releasedAtRM {
+		t.Error("it is never given back")
+	}
+	d.wg.Wait()
+}
+
+// TestAFailedLaunchKeepsNoNode: from a task that may not share one, though a ResourceManager that
+// was restarted never reports the end of a container that the one before it had given.
+func TestAFailedLaunchKeepsNoNode(t *testing.T) {
+	d := quietDriver(t)
+	d.s.table.place.spec = &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps", Spread: true}}}
+	d.s.setNodes([]hadoop.Node{node(1, 8192, 0)}, time.Now())
+	for _, a := range asks("ps", 0, 2, 1024) {
+		d.execute([]any{a})
+	}
+	d.heartbeat(time.Now())
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1)}}})
+	h := d.s.byID[container(2, 1).ID]
+	h.launching = true
+	if d.heartbeat(time.Now()); len(d.s.table.usable(d.s.table.groups[0])) != 0 {
+		t.Fatal("two tasks may be on one node")
+	}
+	d.afterAllocate(allocated{answer: &hadoop.Answer{}})
+	d.afterStart(startResult{ids: []hadoop.ContainerID{h.container.ID}, err: errors.New("allocated by a previous RM")})
+	var named []string
+	for _, r := range d.heartbeat(time.Now()).Requests {
+		if r.Count > 0 {
+			named = append(named, r.Place)
+		}
+	}
+	if !slices.Contains(named, "n1") {
+		t.Errorf("the other task is asked for at %v", named)
 	}
 }
 
@@ -318,6 +373,37 @@ func TestPaceFollowsNeed(t *testing.T) {
 	if got := s.heartbeatInterval(now.Add(time.Hour)); got != time.Second {
 		t.Errorf("with an ask that waits for an hour: %v", got)
 	}
+	// The list of the cluster's nodes may be long.
+	d := quietDriver(t)
+	d.results = make(chan any, 1)
+	for _, tt := range []struct {
+		waited, since time.Duration
+		inspects      bool
+	}{
+		{10 * time.Second, 500 * time.Millisecond, false}, {10 * time.Second, 1500 * time.Millisecond, true},
+		{time.Minute, 1500 * time.Millisecond, false}, {time.Minute, 6 * time.Second, true},
+		{time.Hour, 6 * time.Second, false}, {time.Hour, 16 * time.Second, true},
+	} {
+		d.s = newState()
+		d.s.ask(asks("ps", 0, 1, 1024)[0], now)
+		at := now.Add(tt.waited)
+		d.s.inspectedAt = at.Add(-tt.since)
+		if d.inspect(at); d.s.inspecting != tt.inspects {
+			t.Errorf("with an ask that waits for %v, and %v after an inspection, there is another: %t", tt.waited, tt.since, d.s.inspecting)
+		}
+		if d.s.inspecting {
+			<-d.results
+		}
+	}
+	d.s = newState()
+	d.s.ask(asks("ps", 0, 1, 1024)[0], now.Add(-time.Hour))
+	d.s.inspectedAt = now.Add(-1500 * time.Millisecond)
+	d.updateNodes([]hadoop.Node{node(1, 8192, 0)})
+	if d.inspect(time.Now()); d.s.inspecting {
+		<-d.results
+	} else {
+		t.Error("after a change of nodes, there is no inspection soon")
+	}
 	s = newState()
 	s.suspectedAt = now
 	if got := s.heartbeatInterval(now); got > 20*time.Millisecond {
@@ -463,6 +549,103 @@ func TestARefusalIsLookedInto(t *testing.T) {
 	}
 }
 
+// refusingRM is a scheduler that refuses each login with the exception that class returns for
+// the nth of them, from 1. The driver's master retries for 20 ms by itself.
+func refusingRM(t *testing.T, d *Driver, class func(n int) string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for n := 1; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			var b [4]byte
+			_, _ = io.ReadFull(c, make([]byte, 7)) // the connection's header
+			_, _ = io.ReadFull(c, b[:])
+			_, _ = io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(b[:])))
+			exception := class(n)
+			h, err := wire.Marshal(&common.RpcResponseHeaderProto{
+				CallId: wire.Uint32(1<<32 - 33), Status: common.RpcResponseHeaderProto_FATAL.Enum(), ExceptionClassName: &exception, ErrorMsg: wire.String("because"),
+			})
+			if err != nil {
+				panic(err)
+			}
+			h = protowire.AppendBytes(nil, h)
+			_, _ = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(h))), h...))
+			c.Close()
+		}
+	}()
+	d.cfg.Conf = conf.New(map[string]string{
+		"yarn.resourcemanager.scheduler.address": l.Addr().String(),
+		"yarn.resourcemanager.address":           "127.0.0.1:1", // where nobody listens
+	})
+	d.cfg.Credentials, d.cfg.Job = token.New(), container(1, 0).ID.Attempt.Application.String()
+	d.cfg.Credentials.Tokens["amrm"] = token.Token{Kind: token.KindAMRM, Identifier: []byte("i"), Password: []byte("p")}
+	if d.master, err = hadoop.NewMaster(d.cfg.Conf, d.cfg.Credentials, rpc.Retry{Limit: 20 * time.Millisecond, Pause: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	if d.client, err = hadoop.NewClient(d.cfg.Conf, hadoop.Options{User: "amy", Retry: rpc.Retry{Limit: -1}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = d.master.Close(), d.client.Close() })
+}
+
+const invalidToken = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
+
+// TestRefusedHeartbeatsArePaced: a ResourceManager that refuses a heartbeat is not asked again
+// at once for what it has not taken in, for as long as it is not known why it refuses.
+func TestRefusedHeartbeatsArePaced(t *testing.T) {
+	d := quietDriver(t)
+	d.commands, d.results = mailbox.New[any](), make(chan any, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	d.ctx = ctx
+	refusals := make(chan time.Time, 1000)
+	refusingRM(t, d, func(int) string {
+		refusals <- time.Now()
+		return invalidToken
+	})
+	d.Ask(asks("ps", 0, 1, 1024)[0])
+	d.wg.Go(d.run)
+	defer d.wg.Wait()
+	defer cancel()
+	var at []time.Time
+	for len(at) < 4 {
+		select {
+		case now := <-refusals:
+			at = append(at, now)
+		case <-time.After(time.Minute):
+			t.Fatalf("after %d heartbeats there are no more", len(at))
+		}
+	}
+	if took := at[3].Sub(at[1]); took < 1500*time.Millisecond {
+		t.Errorf("three heartbeats within %v", took)
+	}
+	expect(t, d.emitted()) // it does not give up
+}
+
+// TestTheOutcomeIsToldWhenTheRMServesAgain: whichever way one says that it does not serve now.
+func TestTheOutcomeIsToldWhenTheRMServesAgain(t *testing.T) {
+	for _, class := range []string{"org.apache.hadoop.ipc.StandbyException", "org.apache.hadoop.ipc.RetriableException"} {
+		d := quietDriver(t)
+		const served = 30
+		var seen atomic.Int32
+		refusingRM(t, d, func(n int) string {
+			if seen.Store(int32(n)); n < served {
+				return class
+			}
+			return invalidToken // the application was ended meanwhile
+		})
+		if err := d.tellOutcome(t.Context(), hadoop.FinalSucceeded, ""); !errors.Is(err, hadoop.ErrGone) || seen.Load() != served {
+			t.Errorf("%s: %v, after %d logins", class, err, seen.Load())
+		}
+	}
+}
+
 // TestASuccessorIsNoticed: while the RM does not answer, a master leaves the job to the
 // next one, or where it cannot know whether there is one for too long.
 func TestASuccessorIsNoticed(t *testing.T) {
@@ -510,8 +693,36 @@ func TestDriverTellsWhatContainersWaitFor(t *testing.T) {
 	d.agent.Resources = []hadoop.LocalResource{{URI: "hdfs://n/bin/yarn-submit"}, {URI: "hdfs://n/a/venv.zip", Archive: true, Size: 4 << 30}}
 	a, released := d.s.add(container(2, 1)), d.s.add(container(3, 1))
 	released.released = true
-	d.afterLocalizing(localizing{a.container.Node, []hadoop.ContainerID{a.container.ID, released.container.ID, container(9, 1).ID}})
+	d.afterLocalizing(localizing{node: a.container.Node, ids: []hadoop.ContainerID{a.container.ID, released.container.ID, container(9, 1).ID}})
 	expect(t, d.emitted(), "Localizing {Container:"+a.name+" What:is fetching and unpacking venv.zip (4 GB)}")
+}
+
+// TestANodeThatDoesNotAnswerIsAskedAgain: it may be busy with what it localizes.
+func TestANodeThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+	d := quietDriver(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	d.ctx, d.results = ctx, make(chan any, 1)
+	defer d.wg.Wait()
+	defer cancel()
+	nodes, err := hadoop.NewNodes(conf.New(nil), rpc.Retry{Limit: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.nodes = nodes // closed by quietDriver
+	c := container(2, 1)
+	c.Node = hadoop.NodeID{Host: "127.0.0.1", Port: 1} // where nobody listens
+	d.nodes.Learn([]hadoop.NMToken{{Node: c.Node, Token: token.Token{Identifier: []byte("i"), Password: []byte("p")}}})
+	d.s.add(c)
+	d.watchLocalizing(c.Node, []hadoop.ContainerID{c.ID}, 0)
+	for range 2 {
+		select {
+		case r := <-d.results:
+			d.afterLocalizing(r.(localizing))
+		case <-time.After(4 * localizingInterval):
+			t.Fatal("it is not asked again")
+		}
+	}
+	expect(t, d.emitted())
 }
 
 // TestDriverTellsWhatIsFoundAgain: a restarted RM knows of a container once its node has
@@ -525,6 +736,24 @@ func TestDriverTellsWhatIsFoundAgain(t *testing.T) {
 	expect(t, d.emitted(), "ContainerFound {Container:"+there.ID.String()+" Node:n1}")
 	if h := d.heartbeat(time.Now()); len(h.Release) != 0 || d.s.byID[there.ID] == nil {
 		t.Errorf("released: %v", h.Release)
+	}
+}
+
+// TestARestartedRMMayKnowMore: than what this master has, as of a container of an earlier attempt
+// whose node has registered with the RM before this master has. No answer to a heartbeat says so.
+func TestARestartedRMMayKnowMore(t *testing.T) {
+	d := quietDriver(t)
+	had := d.s.add(container(2, 1))
+	d.afterRegister(reregistered{reg: hadoop.Registered{Previous: []hadoop.Container{had.container, container(3, 1)}}})
+	expect(t, d.emitted(), "ContainerFound {Container:"+container(3, 1).ID.String()+" Node:n1}")
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Previous: []hadoop.Container{container(3, 1)}}})
+	expect(t, d.emitted())
+	if d.s.byID[had.container.ID] != had {
+		t.Error("what it had is another")
+	}
+	// It is then given back at its node.
+	if h := d.s.byID[container(3, 1).ID]; h == nil || !h.launched {
+		t.Errorf("it is %+v", h)
 	}
 }
 

@@ -19,7 +19,7 @@ type clusterView struct {
 	avoided  map[string]bool
 	place    placement
 	occupied func(a core.Ask, host string) bool // table.occupied; nil: no role is spread
-	held     hadoop.Resource                    // by the job's containers
+	held     hadoop.Resource                    // by the job's containers that are not to end
 	counted  bool                               // all resources are counted, and not memory alone
 }
 
@@ -104,36 +104,49 @@ func why(a core.Ask, need hadoop.Resource, v clusterView) string {
 	if name := v.limited(r, label); name != "" {
 		return v.limits(name, a, label, need)
 	}
-	closed := ""
+	closed, open := "", able
 	if v.occupied != nil && len(able) > 0 {
-		before := len(able)
-		if able = slices.DeleteFunc(able, func(n hadoop.Node) bool { return v.occupied(a, n.ID.Host) }); len(able) == 0 {
+		open = slices.DeleteFunc(slices.Clone(able), func(n hadoop.Node) bool { return v.occupied(a, n.ID.Host) })
+		if len(open) == 0 {
 			return fmt.Sprintf("each node%s has a task already with which one of %s may share none (%s); it goes on when another node can take it", of, a.Role, v.place.rules(a.Role))
 		}
-		if len(able) < before {
+		if len(open) < len(able) {
 			closed = fmt.Sprintf(", of those that it may be on (%s)", v.place.rules(a.Role))
 		}
 	}
-	if len(able) == 0 {
+	if len(open) == 0 {
 		return "the ResourceManager has not given them yet"
 	}
-	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free()) > 0 })
+	free := slices.ContainsFunc(open, func(n hadoop.Node) bool { return fit(r, n.Free(), v.counted) > 0 })
 	if !free {
-		event := func(name string) string {
+		return v.inUse(a, open, of, closed, func(name string) string {
 			most, known := v.mostOf(able, name)
 			return until("other containers end", name, need, most, known, "the nodes that could serve it have together: ask for less, or have nodes added")
-		}
-		if name, most := scarce(r, able, hadoop.Node.Free); name != "" {
-			return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s; %s", of, hadoop.Say(name, r.Of(name)), a.Role, closed, most, event(name))
-		}
-		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
-		return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s on %s; %s",
-			of, r, a.Role, closed, left(hadoop.MemoryType, most.Free()), most.ID.Host, event(hadoop.MemoryType))
+		})
 	}
-	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
+	if slices.ContainsFunc(open, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
 		return "nodes where tasks of this job failed are avoided for the moment"
 	}
 	return "there is room, and the ResourceManager will give it with the nodes' next heartbeats"
+}
+
+// inUse describes that no node of those that are open to an ask has room now. of says of which
+// partition they are, closed that there are others, and event, for a resource type, when the job
+// goes on.
+func (v clusterView) inUse(a core.Ask, open []hadoop.Node, of, closed string, event func(string) string) string {
+	r := resourceOf(a)
+	for _, name := range slices.Backward(r.Types()) { // memory is the last
+		free := func(n hadoop.Node) hadoop.Amount { return n.Free().Of(name) }
+		most := slices.MaxFunc(open, func(a, b hadoop.Node) int { return free(a).Compare(free(b)) })
+		switch {
+		case name == hadoop.VCoresType && !v.counted || r.Of(name).Compare(free(most)) <= 0:
+		case name == hadoop.MemoryType:
+			return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s on %s; %s", of, r, a.Role, closed, left(name, most.Free()), most.ID.Host, event(name))
+		default:
+			return fmt.Sprintf("no node%s has %s free now for %s%s; the most is %s; %s", of, hadoop.Say(name, r.Of(name)), a.Role, closed, left(name, most.Free()), event(name))
+		}
+	}
+	return fmt.Sprintf("no node%s has %s free at the same time for %s%s; it goes on when other containers end", of, r, a.Role, closed)
 }
 
 // tooLarge describes that no node is large enough; of says of which partition they are.
@@ -141,22 +154,21 @@ func tooLarge(a core.Ask, r hadoop.Resource, running []hadoop.Node, of string) s
 	if r.GPUs > 0 && !slices.ContainsFunc(running, func(n hadoop.Node) bool { return n.Capability.GPUs >= r.GPUs }) {
 		return fmt.Sprintf("no node%s has %d GPUs, which %s asks for", of, r.GPUs, a.Role)
 	}
-	if name, _ := scarce(r, running, hadoop.Node.All); name != "" {
+	if name := scarce(r, running); name != "" {
 		return fmt.Sprintf("no node%s has %s of %s, which %s asks for", of, r.Others[name], name, a.Role)
 	}
 	most := slices.MaxFunc(running, func(a, b hadoop.Node) int { return int(a.Capability.MemoryMB - b.Capability.MemoryMB) })
 	return fmt.Sprintf("no node%s is large enough for %s, which asks for %s; the largest, %s, has %s in all", of, a.Role, r, most.ID.Host, most.Capability)
 }
 
-// scarce returns the first of the other resource types of which no node has as much as r, and
-// the most that one has; empty: each has a node. of is what counts of a node.
-func scarce(r hadoop.Resource, nodes []hadoop.Node, of func(hadoop.Node) hadoop.Resource) (string, hadoop.Amount) {
+// scarce returns the first of the other resource types of which no node has as much as r in all;
+// empty: each has a node.
+func scarce(r hadoop.Resource, nodes []hadoop.Node) string {
 	var most hadoop.Resource
 	for _, n := range nodes {
-		most = most.Max(of(n))
+		most = most.Max(n.Capability)
 	}
-	name := r.Lacks(most)
-	return name, most.Others[name]
+	return r.Lacks(most)
 }
 
 // limited returns the first resource type of which the limits of queue and user leave less

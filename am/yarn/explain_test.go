@@ -3,6 +3,7 @@ package yarn
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -14,6 +15,10 @@ const (
 	beyondPhysical = "[2026-11-20 10:00:00.000]Container [pid=1,containerID=container_1_0001_01_000002] is running 236851200B beyond the 'PHYSICAL' memory limit. Current usage: 1.2 GB of 1 GB physical memory used; 4.8 GB of 21 GB virtual memory used. Killing container."
 	beyondVirtual  = "[2026-11-20 10:00:00.000]Container [pid=1,containerID=container_1_0001_01_000002] is running 1579245568B beyond the 'VIRTUAL' memory limit. Current usage: 100 MB of 1 GB physical memory used; 3.6 GB of 2.1 GB virtual memory used. Killing container."
 )
+
+// notRecovered is what a NodeManager says of a container that it does not find after its restart
+// (RecoveredContainerLaunch).
+const notRecovered = "[2026-11-20 10:00:00.000]Container exited with a non-zero exit code 154. \n\n"
 
 func TestCauses(t *testing.T) {
 	tests := []struct {
@@ -47,6 +52,8 @@ func TestCauses(t *testing.T) {
 		{143, "[pid=1,containerID=x] is running beyond physical memory limits. Current usage: 1.2 GB of 1 GB physical memory used", false, core.CauseOutOfMemory},
 		{1, beyondPhysical, false, core.CauseOwnFault}, // its own end came first
 		{143, "Container killed on request. Exit code is 143", false, core.CauseOwnFault},
+		{154, notRecovered, false, core.CauseNodeLost},
+		{154, notRecovered, true, core.CauseReleased},
 	}
 	for _, tt := range tests {
 		if got := cause(hadoop.Completed{Exit: tt.exit, Diagnostics: tt.text}, tt.stopped); got != tt.want {
@@ -67,6 +74,18 @@ func withLicenses(n hadoop.Node, total, used int64) hadoop.Node {
 // licenses is room for what has no more than so many licenses.
 func licenses(n int64) hadoop.Resource {
 	return hadoop.Resource{MemoryMB: 8192, VCores: 8, Others: map[string]hadoop.Amount{"license": {Value: n}}}
+}
+
+// inUse is a node of 8 GB, 8 vcores and 4 GPUs, of which some are in use.
+func inUse(i int, vcores, gpus int32) hadoop.Node {
+	n := node(i, 8192, 0)
+	n.Capability.GPUs, n.Used.VCores, n.Used.GPUs = 4, vcores, gpus
+	return n
+}
+
+func withUsed(n hadoop.Node, mb int64) hadoop.Node {
+	n.Used.MemoryMB = mb
+	return n
 }
 
 func TestExplain(t *testing.T) {
@@ -112,6 +131,17 @@ func TestExplain(t *testing.T) {
 		{"vcores of the queue's", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, counted: true, headroom: hadoop.Resource{MemoryMB: 8192}},
 			[]string{"is full: it leaves this job 0 vcores, and ps asks for 1 GB, 1 vcore"}},
 		{"vcores that are not counted", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: hadoop.Resource{MemoryMB: 8192}}, []string{"there is room"}},
+		{"vcores that are in use", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{inUse(1, 8, 0), inUse(2, 8, 0)}, hasRoom: true, counted: true, headroom: big},
+			[]string{"no node has 1 vcore free now for ps; the most is 0 vcores; it goes on when other containers end"}},
+		{"vcores that are in use and not counted", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{inUse(1, 8, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
+		{"GPUs that are in use", []core.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{inUse(1, 0, 3), inUse(2, 0, 4)}, hasRoom: true, headroom: big},
+			[]string{"no node has 2 GPUs free now for worker; the most is 1 GPU; it goes on when other containers end"}},
+		{"no node has all at once", []core.Ask{{Role: "worker", MemoryMB: 6144, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{inUse(1, 0, 4), withUsed(inUse(2, 0, 0), 4096)}, hasRoom: true, headroom: big},
+			[]string{"no node has 6 GB, 1 vcore, 2 GPUs free at the same time for worker; it goes on when other containers end"}},
+		{"nodes full that have no other task of the role", asks("ps", 0, 1, 6144), clusterView{nodes: []hadoop.Node{node(1, 8192, 6144), node(2, 8192, 6144), node(3, 8192, 8192)}, hasRoom: true, headroom: big,
+			held: hadoop.Resource{MemoryMB: 2 * 6144}, occupied: func(_ core.Ask, host string) bool { return host != "n3" },
+			place: placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps", Spread: true}}}}},
+			[]string{"no node has 6 GB, 1 vcore free now for ps, of those that it may be on (--ps-spread); the most is nothing on n3; it goes on when other containers end"}},
 		{"nothing known", asks("ps", 0, 1, 1024), clusterView{}, []string{"the ResourceManager has not given them yet"}},
 		{"room", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
 		{"queue stopped", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasQueue: true, queue: hadoop.Queue{Name: "q"}}, []string{`"q" is stopped`}},
@@ -139,6 +169,21 @@ func TestReasonsOfEndsAreTold(t *testing.T) {
 	a := d.s.add(container(2, 1))
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{
 		{ID: a.container.ID, Exit: exitForceKilled, Diagnostics: said}, {ID: container(7, 1).ID, Exit: exitForceKilled, Diagnostics: said},
+		{ID: container(8, 1).ID, Exit: 154, Diagnostics: notRecovered},
 	}}})
-	expect(t, d.emitted(), "Diagnostics:Container killed on request. Exit code is 137}", "Diagnostics:Container killed on request. Exit code is 137}")
+	expect(t, d.emitted(), "Diagnostics:Container killed on request. Exit code is 137}", "Diagnostics:Container killed on request. Exit code is 137}",
+		"Diagnostics:its NodeManager was restarted and does not know what has become of it}")
+}
+
+// TestWhatEndsIsNotNeeded: a container that is given back is not part of what the job needs in
+// all, so that its successor may have the room.
+func TestWhatEndsIsNotNeeded(t *testing.T) {
+	d := quietDriver(t)
+	d.execute([]any{asks("ps", 0, 1, 4096)[0]})
+	before := container(2, 1)
+	before.Resource = hadoop.Resource{MemoryMB: 4096, VCores: 1}
+	d.s.add(before).released = true
+	d.s.allocatedAt = time.Now().Add(-time.Minute)
+	d.afterInspection(inspection{at: time.Now(), view: clusterView{nodes: []hadoop.Node{node(1, 6144, 4096)}}})
+	expect(t, d.emitted(), "the most is 2 GB on n1; it goes on when other containers end")
 }

@@ -3,6 +3,7 @@ package yarn_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -225,6 +226,36 @@ func TestResourceManagerAndMasterAreLostTogether(t *testing.T) {
 	j.tell(request{Release: there.Container})
 	if e := j.ended(there.Container); e.Cause != core.CauseReleased || alive(pid) {
 		t.Errorf("after its release: %+v; alive: %t", e, alive(pid))
+	}
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
+}
+
+// The scheduler keeps what an application master had it avoid for the next one, which may not
+// want that any longer.
+func TestTheNextMasterAvoidsWhatItWants(t *testing.T) {
+	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.MaxAttempts, s.KeepContainers, s.Queue = 2, true, "small" })
+	r := j.state(hadoop.StateRunning)
+	nodes, err := j.client.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(nodes, func(n hadoop.Node) bool { return n.ID.Host != r.Host })
+	avoided := nodes[i].ID.Host
+	j.ask("ps", 1, 64)
+	j.allocated(1)
+	// The queue has no room for the next; the one after it shows that the scheduler has both.
+	j.tell(request{Ask: &core.Ask{Request: "large", Role: "worker", MemoryMB: 4096, VCores: 1, Avoid: []string{avoided}}})
+	j.tell(request{Ask: &core.Ask{Request: "small", Role: "ps", MemoryMB: 64, VCores: 1, Avoid: []string{avoided}}})
+	if a := j.allocated(1)[0]; a.Node == avoided {
+		t.Fatalf("%+v is on the node that is to be avoided", a)
+	}
+	if err := syscall.Kill(j.process, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	j.meet()
+	j.ask("ps", 6, 64)
+	if there := j.allocated(6); !slices.ContainsFunc(there, func(a core.Allocated) bool { return a.Node == avoided }) {
+		t.Errorf("%s is still avoided: %+v", avoided, there)
 	}
 	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }

@@ -21,10 +21,12 @@ const (
 	localizingInterval = 5 * time.Second
 )
 
-// localizing is the result of asking a node: the containers that it still localizes.
+// localizing is the result of asking a node: the containers that it still localizes, and those of
+// which it has not answered, as where it is busy with that.
 type localizing struct {
-	node hadoop.NodeID
-	ids  []hadoop.ContainerID
+	node    hadoop.NodeID
+	ids     []hadoop.ContainerID
+	unknown []hadoop.ContainerID
 }
 
 // watchLocalizing asks a node about containers, after a while.
@@ -41,7 +43,8 @@ func (d *Driver) watchLocalizing(node hadoop.NodeID, ids []hadoop.ContainerID, a
 		defer cancel()
 		list, err := d.nodes.Statuses(ctx, node, ids)
 		if err != nil {
-			return r // the loss of the node is reported by the RM
+			r.unknown = ids // until the RM reports that they have ended, as with a lost node
+			return r
 		}
 		for _, s := range list {
 			if s.Localizing {
@@ -53,14 +56,15 @@ func (d *Driver) watchLocalizing(node hadoop.NodeID, ids []hadoop.ContainerID, a
 }
 
 func (d *Driver) afterLocalizing(r localizing) {
-	ids := slices.DeleteFunc(r.ids, func(id hadoop.ContainerID) bool {
+	gone := func(id hadoop.ContainerID) bool {
 		h := d.s.byID[id]
 		return h == nil || h.released
-	})
+	}
+	ids := slices.DeleteFunc(r.ids, gone)
 	for _, id := range ids {
 		d.events.Put(core.Localizing{Container: id.String(), What: d.localizingWhat()})
 	}
-	d.watchLocalizing(r.node, ids, localizingInterval)
+	d.watchLocalizing(r.node, append(ids, slices.DeleteFunc(r.unknown, gone)...), localizingInterval)
 }
 
 // localizingWhat describes what a node localizes for a container.

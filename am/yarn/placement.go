@@ -17,18 +17,14 @@ type placement struct {
 	usual      string // label of requests that name none: the queue's default
 }
 
-// label returns the node label that asks for a role name, or for a spare container, whose
-// role is empty; empty: none.
+// label returns the node label that asks for a role name; empty: none. Those for no role of the
+// job are for spare containers, which there are only where all roles have one label.
 func (p placement) label(role string) string {
-	if p.spec == nil {
-		return ""
+	r := p.role(role)
+	if roles := p.spec.GetRoles(); r == nil && len(roles) > 0 {
+		r = roles[0]
 	}
-	for _, r := range p.spec.Roles {
-		if r.Name == role || role == "" { // spares are for roles with one label
-			return cmp.Or(r.NodeLabel, p.spec.NodeLabel)
-		}
-	}
-	return p.spec.NodeLabel
+	return cmp.Or(r.GetNodeLabel(), p.spec.GetNodeLabel())
 }
 
 // role returns a role of the job; nil if there is none of that name.
@@ -88,10 +84,7 @@ func (p placement) bans(host string) bool { return slices.Contains(p.banned(), h
 
 // several reports whether the job's containers are meant for more than one partition.
 func (p placement) several() bool {
-	if p.spec == nil {
-		return false
-	}
-	for _, r := range p.spec.Roles {
+	for _, r := range p.spec.GetRoles() {
 		if p.label(r.Name) != p.label("") {
 			return true
 		}

@@ -18,7 +18,10 @@ type plan struct {
 // plan returns where to ask for a group's containers.
 func (t *table) plan(g *group) plan {
 	n := int32(len(g.pending))
-	p := plan{counts: map[string]int32{hadoop.Anywhere: n}, hosts: map[string]bool{}, strict: t.place.separates(g.role)}
+	p := plan{counts: map[string]int32{hadoop.Anywhere: n}, hosts: map[string]bool{}}
+	// Where no node is known to be named, any may give a container, and those are given back
+	// that come where none may be (table.allocated).
+	p.strict = t.place.separates(g.role) && len(t.nodes) > 0
 	if n == 0 {
 		return p
 	}
@@ -52,7 +55,9 @@ func (t *table) named(g *group) []hadoop.Node {
 	}
 	if most := max(maxNamed, 2*len(g.pending)); len(list) > maxNamed && (g.role == "" || len(list) > most) {
 		// Those with the most room are the likeliest.
-		slices.SortStableFunc(list, func(a, b hadoop.Node) int { return int(b.Free().MemoryMB - a.Free().MemoryMB) })
+		slices.SortStableFunc(list, func(a, b hadoop.Node) int {
+			return cmp.Or(cmp.Compare(t.room(g, b), t.room(g, a)), cmp.Compare(b.Free().MemoryMB, a.Free().MemoryMB))
+		})
 		if g.role == "" {
 			most = maxNamed
 		}
@@ -97,13 +102,16 @@ func (t *table) closedTo(g *group) map[string]bool {
 	return closed
 }
 
+// fit returns how many containers of a group fit into resources.
+func (t *table) fit(g *group, there hadoop.Resource) int32 { return fit(g.resource, there, t.counted) }
+
 // room returns how many containers of a group a node has room for now, or in all where that is
 // not known.
 func (t *table) room(g *group, n hadoop.Node) int32 {
 	if t.roomKnown {
-		return fit(g.resource, n.Free())
+		return t.fit(g, n.Free())
 	}
-	return fit(g.resource, n.Capability)
+	return t.fit(g, n.Capability)
 }
 
 // spread names each node for one container. Where there is room on too few, the scheduler
@@ -202,9 +210,13 @@ func (t *table) claim() {
 		usable[g] = t.usable(g)
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(len(usable[a]), len(usable[b])) })
-	claims, enough := t.divide(groups, usable, t.room)
+	all := func(g *group, n hadoop.Node) int32 { return t.fit(g, n.Capability) }
+	claims, enough := t.divide(groups, usable, t.room, len(t.nodes))
 	if !enough { // when others' containers end
-		claims, _ = t.divide(groups, usable, func(g *group, n hadoop.Node) int32 { return fit(g.resource, n.Capability) })
+		claims, enough = t.divide(groups, usable, all, len(t.nodes))
+	}
+	if !enough { // ever; but fewer containers may do
+		claims, _ = t.divide(groups, usable, all, 1)
 	}
 	for _, g := range groups {
 		if g.claimed == nil || !maps.Equal(g.claimed, claims[g]) {
@@ -217,8 +229,9 @@ func (t *table) claim() {
 func (t *table) part(g, o *group) bool { return g.role != o.role && t.place.apart(g.role, o.role) }
 
 // divide returns which nodes each group may use, and whether they have room for all. room is
-// how many containers of a group a node is good for.
-func (t *table) divide(groups []*group, usable map[*group][]hadoop.Node, room func(*group, hadoop.Node) int32) (claims map[*group]map[string]bool, enough bool) {
+// how many containers of a group a node is good for, and turn how many nodes a group takes of
+// those that it needs before it is the next one's turn.
+func (t *table) divide(groups []*group, usable map[*group][]hadoop.Node, room func(*group, hadoop.Node) int32, turn int) (claims map[*group]map[string]bool, enough bool) {
 	claims, enough = map[*group]map[string]bool{}, true
 	for _, g := range groups {
 		claims[g] = map[string]bool{}
@@ -226,27 +239,42 @@ func (t *table) divide(groups []*group, usable map[*group][]hadoop.Node, room fu
 	open := func(g *group, host string) bool {
 		return !claims[g][host] && !slices.ContainsFunc(groups, func(o *group) bool { return t.part(g, o) && claims[o][host] })
 	}
+	left, nodes := map[*group]int32{}, map[*group][]hadoop.Node{}
 	for _, g := range groups {
 		// A role that is spread takes the nodes with the least room, and leaves the others.
-		nodes, spread := slices.Clone(usable[g]), t.place.spreads(g.role)
-		slices.SortStableFunc(nodes, func(a, b hadoop.Node) int {
-			if spread {
+		left[g], nodes[g] = int32(len(g.pending)), slices.Clone(usable[g])
+		slices.SortStableFunc(nodes[g], func(a, b hadoop.Node) int {
+			if t.place.spreads(g.role) {
 				a, b = b, a
 			}
 			return cmp.Compare(room(g, b), room(g, a))
 		})
-		left := int32(len(g.pending))
-		for _, n := range nodes {
-			r := room(g, n)
-			if spread {
-				r = min(r, 1)
-			}
-			if left > 0 && r > 0 && open(g, n.ID.Host) {
-				claims[g][n.ID.Host] = true
-				left -= r
+	}
+	take := func(g *group) bool {
+		i := slices.IndexFunc(nodes[g], func(n hadoop.Node) bool { return room(g, n) > 0 && open(g, n.ID.Host) })
+		if left[g] <= 0 || i < 0 {
+			return false
+		}
+		n := nodes[g][i]
+		nodes[g] = nodes[g][i+1:] // those before it are taken, or of no use
+		claims[g][n.ID.Host] = true
+		if t.place.spreads(g.role) {
+			left[g]--
+		} else {
+			left[g] -= room(g, n)
+		}
+		return true
+	}
+	for more := true; more; {
+		more = false
+		for _, g := range groups {
+			for n := 0; n < turn && take(g); n++ {
+				more = true
 			}
 		}
-		enough = enough && left <= 0
+	}
+	for _, g := range groups {
+		enough = enough && left[g] <= 0
 	}
 	rest := maps.Clone(usable)
 	for more := true; more; {
@@ -275,14 +303,14 @@ func (t *table) share(g *group, named []hadoop.Node, strict bool) []int32 {
 		return shares
 	}
 	even := (n + m - 1) / m
-	if t.roomKnown && !strict && !slices.ContainsFunc(named, func(n hadoop.Node) bool { return fit(g.resource, n.Free()) > 0 }) {
+	if t.roomKnown && !strict && !slices.ContainsFunc(named, func(n hadoop.Node) bool { return t.fit(g, n.Free()) > 0 }) {
 		return shares
 	}
 	if t.roomKnown {
 		for each := even; each <= n; each++ {
 			var sum int32
 			for i, node := range named {
-				shares[i] = min(each, fit(g.resource, node.Free()))
+				shares[i] = min(each, t.fit(g, node.Free()))
 				sum += shares[i]
 			}
 			if sum >= n {
@@ -296,11 +324,15 @@ func (t *table) share(g *group, named []hadoop.Node, strict bool) []int32 {
 	return shares
 }
 
-// fit returns how many containers fit into a node's free resources.
-func fit(r, free hadoop.Resource) int32 {
+// fit returns how many containers fit into a node's free resources. Cores count if the scheduler
+// counts more than memory.
+func fit(r, free hadoop.Resource, counted bool) int32 {
 	n := int64(1 << 20)
 	if r.MemoryMB > 0 {
 		n = min(n, free.MemoryMB/r.MemoryMB)
+	}
+	if r.VCores > 0 && counted {
+		n = min(n, int64(free.VCores/r.VCores))
 	}
 	if r.GPUs > 0 {
 		n = min(n, int64(free.GPUs/r.GPUs))
@@ -308,6 +340,5 @@ func fit(r, free hadoop.Resource) int32 {
 	for name, a := range r.Others {
 		n = min(n, free.Others[name].Times(a))
 	}
-	// vcores do not count with the default resource calculator.
 	return int32(max(n, 0))
 }

@@ -111,6 +111,16 @@ func TestTableKeepsRolesApart(t *testing.T) {
 	if a, ok := tb.allocated(3, server, "reader"); !ok {
 		t.Errorf("a reader is kept off: %v", a)
 	}
+	// A role that needs more than all nodes have leaves one to the other: fewer of it may do.
+	tb = newTable()
+	tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", AntiAffinity: []string{"ps"}}, {Name: "ps"}}}}
+	tb.setNodes([]hadoop.Node{inRack(1, "/a", 0), inRack(2, "/a", 0)}, true)
+	for _, a := range slices.Concat(asks("worker", 0, 20, 1000), asks("ps", 0, 1, 1000)) {
+		tb.add(a)
+	}
+	if got, want := strictPlaces(tb.changes(false)), (map[string]int32{"1 n1": 20, "2 n2": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("where there is not enough for all, containers may come from %v, want %v", got, want)
+	}
 	// One that was lost asks with the containers that there are.
 	tb = newTable()
 	tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps"}, {Name: "worker", AntiAffinity: []string{"ps"}}}}}
@@ -120,5 +130,71 @@ func TestTableKeepsRolesApart(t *testing.T) {
 	tb.add(core.Ask{Request: "worker-1", Role: "worker", MemoryMB: 1000, Apart: []string{"server"}})
 	if got, want := strictPlaces(tb.changes(false)), (map[string]int32{"1 n1": 1}); !reflect.DeepEqual(got, want) {
 		t.Errorf("a lost one may come from %v, want %v", got, want)
+	}
+}
+
+// TestTableBindsAsksToNodesThatThereAre: containers that may come on the nodes only that are named
+// could not come at all where no node is known; and where one that is named is lost, or another is
+// there, the scheduler is told without another look at the cluster.
+func TestTableBindsAsksToNodesThatThereAre(t *testing.T) {
+	tb := newTable()
+	tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", Spread: true}}}}
+	told := func() map[string]int32 {
+		defer tb.answered()
+		return strictPlaces(tb.changes(false))
+	}
+	tb.add(asks("worker", 0, 1, 1000)[0])
+	if got, want := told(), (map[string]int32{"1 *": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("where no node is known, a container may come from %v, want %v", got, want)
+	}
+	tb.setNodes([]hadoop.Node{node(1, 8000, 0), node(2, 8000, 7900)}, true)
+	if got, want := told(), (map[string]int32{"1 n1": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("a container may come from %v, want %v", got, want)
+	}
+	lost := node(1, 8000, 0)
+	lost.State = "LOST"
+	tb.nodeChanged(lost)
+	tb.nodeChanged(node(3, 8000, 0))
+	if got, want := told(), (map[string]int32{"1 n3": 1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("after the loss of a node, a container may come from %v, want %v", got, want)
+	}
+}
+
+// TestTableNamesNodesThatHaveRoom: where a cluster has more nodes than an ask names, those are
+// named that have room for it, of all that the scheduler counts, and not the ones with the most
+// memory. What is bound to the nodes that are named comes on no others.
+func TestTableNamesNodesThatHaveRoom(t *testing.T) {
+	for name, change := range map[string]func(*hadoop.Node){
+		"no GPU is left":   func(n *hadoop.Node) { n.Used.GPUs = 4 },
+		"no vcore is left": func(n *hadoop.Node) { n.Used.VCores = 8 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := newTable()
+			tb.counted = true
+			tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", Spread: true}}}}
+			var list []hadoop.Node
+			for i := range 3 * maxNamed {
+				n := node(i, 8000, 0)
+				if n.Capability.GPUs = 4; i < 2*maxNamed {
+					change(&n)
+				} else {
+					n.Used.MemoryMB = 6000
+				}
+				list = append(list, n)
+			}
+			tb.setNodes(list, true)
+			for _, a := range asks("worker", 0, 2, 1000) {
+				a.GPUs = 1
+				tb.add(a)
+			}
+			places := strictPlaces(tb.changes(false))
+			if len(places) == 0 {
+				t.Error("none are named")
+			}
+			vain := slices.DeleteFunc(list[:2*maxNamed], func(n hadoop.Node) bool { return places["1 "+n.ID.Host] == 0 })
+			if len(vain) > 0 {
+				t.Errorf("%d nodes are named on which %s", len(vain), name)
+			}
+		})
 	}
 }

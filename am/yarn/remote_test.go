@@ -19,6 +19,7 @@ import (
 	"holdfast/am/yarn"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
+	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
 
@@ -167,11 +168,15 @@ func newDriver() (*yarn.Driver, error) {
 			return nil, err
 		}
 	}
+	own, err := hadoop.ParseContainerID(os.Getenv("CONTAINER_ID"))
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	host := os.Getenv("NM_HOST")
 	return yarn.New(ctx, yarn.Config{
-		Conf: cf, Spec: spec, Credentials: creds, Job: os.Getenv(proto.EnvJob), JobDirectory: os.Getenv(proto.EnvJobDirectory),
+		Conf: cf, Spec: spec, Credentials: creds, Job: os.Getenv(proto.EnvJob), Attempt: int(own.Attempt.Number), JobDirectory: os.Getenv(proto.EnvJobDirectory),
 		Master: "127.0.0.1:1", Host: host, Port: 4711, TrackingURL: "http://" + host + ":4712/",
 		Log: logrus.NewEntry(logrus.StandardLogger()), Command: os.Getenv(envCommand),
 		AgentKeys: func(container string) ([]byte, error) { return []byte(container), nil },

@@ -33,6 +33,7 @@ func (d *Driver) afterStart(r startResult) {
 		case err == nil:
 			h.launched = true
 			if h.released {
+				h.releaseAt = time.Now() // its time to end begins
 				d.stop(h.container.Node, []hadoop.ContainerID{id})
 				break
 			}
@@ -42,7 +43,8 @@ func (d *Driver) afterStart(r startResult) {
 		default:
 			// The container is released, and its end is not reported. It may have been
 			// started all the same, if only the answer was lost.
-			h.released, h.releaseAt, h.endReported = true, time.Now(), true
+			h.released, h.releaseAt = true, time.Now()
+			d.s.reported(h)
 			d.s.releaseAtRM(h)
 			d.events.Put(core.LaunchFailed{Container: h.name, Why: err.Error()})
 		}
@@ -62,7 +64,7 @@ func (d *Driver) afterStop(r stopResult) {
 		if h := d.s.byID[c.ID]; h != nil {
 			d.s.releaseAtRM(h) // the scheduler may use the room at once
 			d.end(h, c)
-			h.endReported = true // until the RM reports it too
+			d.s.reported(h) // until the RM reports it too
 		}
 	}
 }
@@ -70,7 +72,7 @@ func (d *Driver) afterStop(r stopResult) {
 // afterAllocate processes the RM's answer and returns the time until the next heartbeat.
 func (d *Driver) afterAllocate(r allocated) time.Duration {
 	s := d.s
-	if r.err != nil {
+	if s.failed = r.err != nil; s.failed {
 		if hadoop.IsInvalidRequest(r.err) {
 			s.table.refused()
 		}
@@ -94,12 +96,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 	d.nodes.Learn(a.NMTokens)
 	s.headroom, s.hasRoom = a.Headroom, true
 	now := time.Now()
-	for _, c := range a.Previous {
-		if s.byID[c.ID] == nil { // its NodeManager has just registered with a restarted RM
-			s.add(c).launched = true
-			d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})
-		}
-	}
+	d.found(a.Previous) // their NodeManagers have just registered with a restarted RM
 	for _, c := range a.Allocated {
 		h := s.add(c)
 		if _, leaving := s.leaving[c.Node.Host]; leaving {
@@ -130,7 +127,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		h := s.byID[c.ID]
 		if h == nil {
 			if c.ID.Attempt.Number < d.attempt { // while there was no master
-				d.events.Put(core.ContainerEnded{Container: c.ID.String(), Cause: cause(c, false), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)})
+				d.events.Put(containerEnded(c, false))
 			}
 			continue
 		}
@@ -145,12 +142,22 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 	return s.heartbeatInterval(now)
 }
 
+// found takes in containers of the job that the RM has, as far as they are not known.
+func (d *Driver) found(list []hadoop.Container) {
+	for _, c := range list {
+		if d.s.byID[c.ID] == nil {
+			d.s.add(c).launched = true
+			d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})
+		}
+	}
+}
+
 // end reports the end of a container, unless that was done.
 func (d *Driver) end(h *held, c hadoop.Completed) {
 	if h.endReported {
 		return
 	}
-	e := core.ContainerEnded{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)}
+	e := containerEnded(c, h.released)
 	if image := imageName(d.cfg.Spec, h.role); image != "" && c.Exit == exitInvalid && e.Diagnostics == "" {
 		e.Diagnostics = fmt.Sprintf("the NodeManager of %s did not start the image %s, and only its log says why: see that yarn.nodemanager.runtime.linux.allowed-runtimes there names the image's runtime", h.container.Node.Host, image)
 	}
@@ -219,10 +226,14 @@ func rmUnavailable(err error) bool {
 func (d *Driver) afterRegister(r reregistered) time.Duration {
 	s := d.s
 	s.resend()
-	if r.err != nil {
+	if s.failed = r.err != nil; s.failed {
 		return d.afterError(r.err)
 	}
 	d.registered(r.reg)
+	// It lists all that run, and names none of them again in its answers to heartbeats
+	// (SchedulerApplicationAttempt.pullContainersToTransfer): also those of an earlier master
+	// whose nodes had not registered with the RM before it, and those that it took for ended.
+	d.found(r.reg.Previous)
 	d.cancelPreemptions()
 	d.log.Info("registered again at a ResourceManager that was restarted")
 	return 0
@@ -276,7 +287,9 @@ func (d *Driver) afterInspection(r inspection) {
 	r.view.headroom, r.view.hasRoom, r.view.avoided, r.view.place = s.headroom, s.hasRoom, s.table.avoided, s.table.place
 	r.view.occupied, r.view.counted = s.table.occupied, d.reg.AllCounted
 	for _, h := range s.held {
-		r.view.held = r.view.held.Plus(h.container.Resource)
+		if !h.released {
+			r.view.held = r.view.held.Plus(h.container.Resource)
+		}
 	}
 	if r.view.queue.Name == "" {
 		r.view.queue.Name = d.reg.Queue

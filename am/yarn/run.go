@@ -20,7 +20,7 @@ const (
 	// inspectionValid is how long an inspection says how much room the nodes have.
 	inspectionValid = 1500 * time.Millisecond
 	// explainAfter is how long asks may wait before that is explained, and
-	// inspectionInterval how often the cluster is inspected while they do.
+	// inspectionInterval how often the cluster is inspected at most.
 	explainAfter       = 1500 * time.Millisecond
 	inspectionInterval = time.Second
 	// returnInterval is how often the nodes that are taken out of service are looked for in
@@ -125,7 +125,8 @@ func (d *Driver) run() {
 		woken := s.wake(now)
 		d.inspect(now)
 		d.checkSuccessor(now)
-		news := (s.table.hasChanges() || len(s.toRelease) > 0) && s.downSince.IsZero() && s.unknownErrors == 0
+		// What follows an error waits for as long as afterError says.
+		news := (s.table.hasChanges() || len(s.toRelease) > 0) && !s.failed
 		if !calling && (news || !now.Before(due)) {
 			calling = true
 			h := d.heartbeat(now)
@@ -333,7 +334,7 @@ func (d *Driver) heartbeat(now time.Time) hadoop.Heartbeat {
 func (d *Driver) inspect(now time.Time) {
 	s := d.s
 	since := now.Sub(s.inspectedAt)
-	waiting := len(s.table.pending()) > 0 && since >= inspectionInterval && now.Sub(s.allocatedAt) >= explainAfter
+	waiting := len(s.table.pending()) > 0 && since >= s.inspectionInterval(now) && now.Sub(s.allocatedAt) >= explainAfter
 	missing := s.givenLeaving && since >= inspectionInterval || since >= returnInterval && s.leftWithin(now, returnTime)
 	if s.inspecting || !s.downSince.IsZero() || !waiting && !missing {
 		return

@@ -20,6 +20,7 @@ type state struct {
 
 	allocatedAt        time.Time            // when an ask was last answered, or the first one came
 	asksChangedAt      time.Time            // when an ask last came or was answered
+	nodesChangedAt     time.Time            // when the RM last said that a node's state has changed
 	suspectedAt        time.Time            // when a container was last suspected to have ended (Driver.Check)
 	heartbeatNow       bool                 // the next heartbeat is due at once
 	inspectedAt        time.Time            // when the cluster was last inspected
@@ -41,6 +42,7 @@ type state struct {
 	successorCheckedAt time.Time // when a check for another master was last begun
 	checkingSuccessor  bool      // such a check is under way
 	unknownErrors      int       // the number of consecutive errors of an unknown kind
+	failed             bool      // the last heartbeat, or registration, was not answered or was refused
 
 	added func(hadoop.Container) // is told of each container that the job gets; nil: nobody is
 }
@@ -49,20 +51,20 @@ type state struct {
 type held struct {
 	name             string
 	container        hadoop.Container
-	role             string // whose image it is launched in; empty: the job's
-	launching        bool   // startContainers is under way
-	launched         bool   // startContainers has succeeded
-	released         bool   // it is to end
-	releaseAt        time.Time
-	releasedAtRM     bool // it was released at the RM
-	endReported      bool // nothing more is to be reported about it
-	preemptionWarned bool // core.PreemptionWarned was emitted for it
+	role             string    // whose image it is launched in; empty: the job's
+	launching        bool      // startContainers is under way
+	launched         bool      // startContainers has succeeded
+	released         bool      // it is to end
+	releaseAt        time.Time // when it was told to end
+	releasedAtRM     bool      // it was released at the RM
+	endReported      bool      // nothing more is to be reported about it
+	preemptionWarned bool      // core.PreemptionWarned was emitted for it
 }
 
 func newState() *state {
 	s := &state{table: newTable(), held: map[string]*held{}, packed: map[string]string{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]time.Time{}, unhealthy: map[string]string{}}
 	s.table.hostOf = func(container string) string {
-		if h := s.held[container]; h != nil {
+		if h := s.held[container]; h != nil && !h.endReported {
 			return h.container.Node.Host
 		}
 		return ""
@@ -82,6 +84,12 @@ func (s *state) add(c hadoop.Container) *held {
 func (s *state) remove(h *held) {
 	delete(s.held, h.name)
 	delete(s.byID, h.container.ID)
+	s.table.ended()
+}
+
+// reported notes that nothing more is to be reported about a container.
+func (s *state) reported(h *held) {
+	h.endReported = true
 	s.table.ended()
 }
 
@@ -202,6 +210,18 @@ const suspectFor = 3 * time.Second
 // the next heartbeat of a node, which by default is within a second
 // (yarn.resourcemanager.nodemanagers.heartbeat-interval-ms).
 const fastFor = 1500 * time.Millisecond
+
+// inspectionInterval returns the time between two inspections while asks wait. It grows as that
+// takes longer, and no node's state changes: the list of a large cluster's nodes is megabytes.
+func (s *state) inspectionInterval(now time.Time) time.Duration {
+	switch waited := min(now.Sub(s.asksChangedAt), now.Sub(s.nodesChangedAt)); {
+	case waited < 30*time.Second:
+		return inspectionInterval
+	case waited < 5*time.Minute:
+		return 5 * inspectionInterval
+	}
+	return 15 * inspectionInterval
+}
 
 // heartbeatInterval returns the time until the next heartbeat. It is short while something
 // is awaited, and grows as that takes longer, so that the jobs of a full queue do not

@@ -17,9 +17,15 @@ const maxNamed = 40
 type table struct {
 	groups    []*group // in order of priority
 	nodes     []hadoop.Node
+	counted   bool            // the scheduler counts all resources, and not memory alone
 	roomKnown bool            // the nodes' free resources are known as of now
 	avoided   map[string]bool // hosts that the scheduler was told to avoid
 	unsure    map[string]bool // hosts that it may have been told to avoid
+	allowed   []string        // hosts of which the last message says that they need not be avoided
+	// inherited: an earlier application master may have told the scheduler to avoid any
+	// host, and no node is known yet. The scheduler keeps that for the next one
+	// (AppSchedulingInfo.transferStateFromPreviousAppSchedulingInfo).
+	inherited bool
 	// isolate: one of several groups was refused, and each is sent on its own until it is
 	// known which.
 	isolate bool
@@ -88,9 +94,13 @@ func (t *table) pending() []core.Ask {
 // now.
 func (t *table) setNodes(nodes []hadoop.Node, fresh bool) {
 	t.nodes, t.roomKnown = nodes, fresh
-	for _, g := range t.groups {
-		g.dirty = g.dirty || len(g.pending) > 0
+	if t.inherited {
+		for _, n := range nodes {
+			t.unsure[n.ID.Host] = true
+		}
+		t.inherited = len(nodes) == 0
 	}
+	t.tellAgain()
 }
 
 // nodeChanged sets a node's state, unless no nodes are known: one alone does not help.
@@ -101,6 +111,14 @@ func (t *table) nodeChanged(n hadoop.Node) {
 		t.nodes[i] = n
 	case len(t.nodes) > 0:
 		t.nodes = append(t.nodes, n)
+	}
+	t.tellAgain()
+}
+
+// tellAgain has the scheduler be told where the asks are wanted, as the nodes have changed.
+func (t *table) tellAgain() {
+	for _, g := range t.groups {
+		g.dirty = g.dirty || len(g.pending) > 0
 	}
 }
 
@@ -114,6 +132,9 @@ func (t *table) resend() {
 	}
 	maps.Copy(t.unsure, t.avoided)
 	clear(t.avoided)
+	for _, host := range t.allowed {
+		t.unsure[host] = true
+	}
 }
 
 // change is what the scheduler must be told.
@@ -148,10 +169,9 @@ func (t *table) changes(soft bool) change {
 	clear(t.unsure)
 	slices.Sort(c.avoid)
 	slices.Sort(c.allow)
+	t.allowed = c.allow
 	if len(c.avoid)+len(c.allow) > 0 {
-		for _, g := range t.groups {
-			g.dirty = g.dirty || len(g.pending) > 0
-		}
+		t.tellAgain()
 	}
 	t.avoided = avoid
 	if t.soft != soft {

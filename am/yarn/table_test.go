@@ -158,6 +158,65 @@ func TestTableAvoidsNodes(t *testing.T) {
 	}
 }
 
+// TestTableTakesBackWhatWasToBeAvoided: a node that need not be avoided any longer is told to
+// the scheduler until an answer shows that it knows, and at the start of a master that follows
+// another one, whose nodes to avoid the scheduler keeps.
+func TestTableTakesBackWhatWasToBeAvoided(t *testing.T) {
+	a := asks("ps", 0, 1, 1000)[0]
+	a.Avoid = []string{"n1"}
+	begin := func() *table {
+		tb := newTable()
+		tb.setNodes([]hadoop.Node{node(1, 8000, 0), node(2, 8000, 0)}, true)
+		tb.add(a)
+		tb.changes(false)
+		tb.answered()
+		return tb
+	}
+	for name, lose := range map[string]func(*table){
+		"not received":               func(tb *table) { tb.resend() },
+		"refused with what is asked": func(tb *table) { tb.refused(); tb.resend() },
+		"ignored, as the answer to an earlier message comes again": func(tb *table) { tb.answered(); tb.resend() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := begin()
+			for range 2 {
+				if c := tb.changes(true); !slices.Equal(c.allow, []string{"n1"}) {
+					t.Fatalf("told that %v need not be avoided", c.allow)
+				}
+				lose(tb)
+			}
+			if c := tb.changes(false); !slices.Equal(c.avoid, []string{"n1"}) || len(c.allow) != 0 {
+				t.Errorf("to be avoided again: %v; not any longer: %v", c.avoid, c.allow)
+			}
+			tb.answered()
+			tb.changes(true)
+			tb.answered()
+			if c := tb.changes(true); len(c.allow) != 0 {
+				t.Errorf("told again, after an answer, that %v need not be avoided", c.allow)
+			}
+		})
+	}
+	tb := newTable()
+	tb.inherited = true
+	tb.add(a)
+	if c := tb.changes(false); len(c.allow) != 0 {
+		t.Errorf("before any node is known, %v need not be avoided", c.allow)
+	}
+	for range 2 { // of a lost message, too
+		tb.setNodes([]hadoop.Node{node(1, 8000, 0), node(2, 8000, 0), node(3, 8000, 0)}, true)
+		if c := tb.changes(false); !slices.Equal(c.avoid, []string{"n1"}) || !slices.Equal(c.allow, []string{"n2", "n3"}) {
+			t.Errorf("a following master has %v avoided, and %v not", c.avoid, c.allow)
+		}
+		tb.resend()
+	}
+	tb.changes(false)
+	tb.answered()
+	tb.setNodes([]hadoop.Node{node(1, 8000, 0), node(2, 8000, 0)}, true)
+	if c := tb.changes(false); len(c.allow) != 0 {
+		t.Errorf("told again, after an answer, that %v need not be avoided", c.allow)
+	}
+}
+
 // scheduler is a model of the RM: numbers per priority and place, lowered as it
 // allocates (LocalityAppPlacementAllocator).
 type scheduler struct {
@@ -309,6 +368,14 @@ func TestTableKeepsToPartitions(t *testing.T) {
 		if want := map[int32]string{1: "gpu", 2: "spot"}[r.Priority]; r.Label != want {
 			t.Errorf("%+v is not for %s", r, want)
 		}
+	}
+
+	// A spare container is asked for with the label that all roles have.
+	tb = newTable()
+	tb.place = placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", NodeLabel: "gpu"}, {Name: "ps", NodeLabel: "gpu"}}}}
+	tb.add(asks("spare", 0, 1, 1000)[0])
+	if c := tb.changes(false); len(c.requests) != 1 || c.requests[0].Label != "gpu" {
+		t.Errorf("a spare is asked for by %+v", c.requests)
 	}
 
 	tb = newTable()

@@ -14,6 +14,9 @@ import (
 // updateNodes takes in the nodes' states, and reports which are decommissioned and which
 // are in service again. The RM reports what ran on a lost or unhealthy node as ended.
 func (d *Driver) updateNodes(list []hadoop.Node) {
+	if len(list) > 0 {
+		d.s.nodesChangedAt = time.Now()
+	}
 	for _, n := range list {
 		d.s.table.nodeChanged(n)
 		if n.Unhealthy() {

@@ -140,9 +140,9 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "why a container ended is told in a line, and not as YARN's log",
-		file:    "am/yarn/results.go",
-		old:     `Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)}`,
-		new:     `Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics}`,
+		file:    "am/yarn/causes.go",
+		old:     `Cause: cause(c, stopped), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)}`,
+		new:     `Cause: cause(c, stopped), Exit: c.Exit, Diagnostics: c.Diagnostics}`,
 		pkg:     "am/yarn", test: "TestReasonsOfEndsAreTold",
 	},
 	{
@@ -170,7 +170,7 @@ var clusterRules = []rule{
 		promise: "what runs on after ResourceManager and application master were lost together is not stopped",
 		file:    "am/yarn/results.go",
 		old:     `d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})`,
-		new:     `d.s.releaseAtRM(s.byID[c.ID])`,
+		new:     `d.s.releaseAtRM(d.s.byID[c.ID])`,
 		pkg:     "am/yarn", test: "TestDriverTellsWhatIsFoundAgain",
 	},
 	{
@@ -279,6 +279,87 @@ var clusterRules = []rule{
 `,
 		new: ``,
 		pkg: "am/yarn", test: "TestOnlyARestartedRMTakesPreemptionBack",
+	},
+	{
+		promise: "a node that need not be avoided any longer is used, though the word of that was lost",
+		file:    "am/yarn/table.go",
+		old: `	for _, host := range t.allowed {
+		t.unsure[host] = true
+	}
+`,
+		new: ``,
+		pkg: "am/yarn", test: "TestTableTakesBackWhatWasToBeAvoided",
+	},
+	{
+		promise: "an application master does not avoid the nodes of the one before it",
+		file:    "am/yarn/driver.go",
+		old:     `d.s.table.inherited = cfg.Attempt > 1`,
+		new:     `d.s.table.inherited = false`,
+		pkg:     "am/yarn", test: "TestTheNextMasterAvoidsWhatItWants",
+	},
+	{
+		promise: "what runs on is found when the ResourceManager is restarted twice, too",
+		file:    "am/yarn/results.go",
+		old: `	d.found(r.reg.Previous)
+`,
+		new: ``,
+		pkg: "am/yarn", test: "TestARestartedRMMayKnowMore",
+	},
+	{
+		promise: "a ResourceManager that refuses heartbeats gets no more of them than one that is away",
+		file:    "am/yarn/run.go",
+		old:     `len(s.toRelease) > 0) && !s.failed`,
+		new:     `len(s.toRelease) > 0)`,
+		pkg:     "am/yarn", test: "TestRefusedHeartbeatsArePaced",
+	},
+	{
+		promise: "a job's outcome is told to a ResourceManager that becomes active later",
+		file:    "am/yarn/driver.go",
+		old:     `		case !rmUnavailable(err):`,
+		new:     `		case !rpc.Unreachable(err):`,
+		pkg:     "am/yarn", test: "TestTheOutcomeIsToldWhenTheRMServesAgain",
+	},
+	{
+		promise: "of a large cluster, a role that is spread waits for no node that has no GPU left",
+		file:    "am/yarn/plan.go",
+		old:     `cmp.Or(cmp.Compare(t.room(g, b), t.room(g, a)), cmp.Compare(`,
+		new:     `cmp.Or(0, cmp.Compare(`,
+		pkg:     "am/yarn", test: "TestTableNamesNodesThatHaveRoom/no_GPU_is_left",
+	},
+	{
+		promise: "cores are room where the scheduler counts them",
+		file:    "am/yarn/plan.go",
+		old:     `		n = min(n, int64(free.VCores/r.VCores))`,
+		new:     `		_ = n`,
+		pkg:     "am/yarn", test: "TestExplain/vcores_that_are_in_use",
+	},
+	{
+		promise: "a job whose role is spread is not said to be too large for the nodes that its own tasks are on",
+		file:    "am/yarn/explain.go",
+		old:     `			most, known := v.mostOf(able, name)`,
+		new:     `			most, known := v.mostOf(open, name)`,
+		pkg:     "am/yarn", test: "TestExplain/nodes_full_that_have_no_other_task_of_the_role",
+	},
+	{
+		promise: "what a restarted NodeManager does not find is not taken to have ended",
+		file:    "am/yarn/causes.go",
+		old:     `	case c.Exit == exitNotRecovered:`,
+		new:     `	case false:`,
+		pkg:     "am/yarn", test: "TestCauses",
+	},
+	{
+		promise: "an agent is not ended since the answer to its start was lost",
+		file:    "internal/hadoop/yarn/nodes.go",
+		old:     `		return slices.ContainsFunc(alreadyStarted,`,
+		new:     `		return false && slices.ContainsFunc(alreadyStarted,`,
+		pkg:     "internal/hadoop/yarn", test: "TestAStartThatIsRepeatedIsNoFailure",
+	},
+	{
+		promise: "spare containers are on nodes with the label of the roles that they are for",
+		file:    "am/yarn/placement.go",
+		old:     `r == nil && len(roles) > 0`,
+		new:     `false && len(roles) > 0`,
+		pkg:     "am/yarn", test: "TestTableKeepsToPartitions",
 	},
 	{
 		promise: "who asks for the page slowly does not keep a connection",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,8 +31,8 @@ func NewNodes(c *conf.Conf, retry rpc.Retry) (*Nodes, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Starting a container a second time is refused, and stopping is idempotent, so calls
-	// may be repeated.
+	// A container is started once, however often that is asked for, and stopping is
+	// idempotent, so calls may be repeated.
 	retry.Resend = true
 	return &Nodes{tokens: map[NodeID]token.Token{}, clients: map[NodeID]*rpc.Client{}, retry: retry, qop: qop}, nil
 }
@@ -58,8 +59,8 @@ type Start struct {
 	Launch    Launch
 }
 
-// Start starts containers of one node. The map has the error of each one that
-// the node refused; the error is for all of them.
+// Start starts containers of one node. The map has the error of each one that the node refused,
+// unless it has been started before; the error is for all of them.
 func (n *Nodes) Start(ctx context.Context, node NodeID, list []Start) (map[ContainerID]error, error) {
 	req := &wire.StartContainersRequestProto{}
 	for _, s := range list {
@@ -71,7 +72,7 @@ func (n *Nodes) Start(ctx context.Context, node NodeID, list []Start) (map[Conta
 	if err := n.client(node).Call(ctx, "startContainers", req, &r); err != nil {
 		return nil, fmt.Errorf("start %s at the NodeManager %s: %w", plural(int64(len(list)), "container"), node, err)
 	}
-	return failures("start", node, r.GetFailedRequests()), nil
+	return startFailures(node, r.GetFailedRequests()), nil
 }
 
 // Stop ends containers of one node. The map has the error of each one that the
@@ -153,6 +154,20 @@ func (n *Nodes) login(node NodeID) rpc.Login {
 	}, n.qop...)
 }
 
+// startFailures are the failures of a call that may have been sent before: what that one has
+// started has not failed.
+func startFailures(node NodeID, list []*wire.ContainerExceptionMapProto) map[ContainerID]error {
+	return failures("start", node, slices.DeleteFunc(slices.Clone(list), func(f *wire.ContainerExceptionMapProto) bool {
+		text := f.GetException().GetMessage()
+		return slices.ContainsFunc(alreadyStarted, func(s string) bool { return strings.Contains(text, s) })
+	}))
+}
+
+// alreadyStarted is how a NodeManager says that it has been told before to start a container, and
+// does or has done so (ContainerManagerImpl.authorizeStartAndResourceIncreaseRequest,
+// startContainerInternal).
+var alreadyStarted = []string{"Attempt to relaunch the same", "already is running on this node"}
+
 func failures(what string, node NodeID, list []*wire.ContainerExceptionMapProto) map[ContainerID]error {
 	m := map[ContainerID]error{}
 	for _, f := range list {
@@ -168,8 +183,8 @@ func serialized(e *wire.SerializedExceptionProto) error {
 	var parts []string
 	for ; e != nil; e = e.GetCause() {
 		class := e.GetClassName()
-		line, _, _ := strings.Cut(strings.TrimSpace(e.GetMessage()), "\n")
-		if s := strings.TrimSpace(class[strings.LastIndexByte(class, '.')+1:] + ": " + line); len(parts) == 0 || !strings.Contains(parts[len(parts)-1], line) {
+		reason := Reason(e.GetMessage())
+		if s := strings.TrimSpace(class[strings.LastIndexByte(class, '.')+1:] + ": " + reason); len(parts) == 0 || !strings.Contains(parts[len(parts)-1], reason) {
 			parts = append(parts, s)
 		}
 	}

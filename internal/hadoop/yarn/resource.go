@@ -14,9 +14,9 @@ import (
 
 // Names of the resource types that have fields of their own (ResourceInformation).
 const (
-	MemoryType     = "memory-mb"
-	vcoresResource = "vcores"
-	gpuResource    = "yarn.io/gpu"
+	MemoryType  = "memory-mb"
+	VCoresType  = "vcores"
+	gpuResource = "yarn.io/gpu"
 )
 
 // Resource is an amount of resources, requested or available.
@@ -74,7 +74,7 @@ func (r Resource) Plus(s Resource) Resource {
 func (r Resource) Types() []string {
 	types := []string{MemoryType}
 	if r.VCores > 0 {
-		types = append(types, vcoresResource)
+		types = append(types, VCoresType)
 	}
 	if r.GPUs > 0 {
 		types = append(types, gpuResource)
@@ -87,7 +87,7 @@ func (r Resource) Of(name string) Amount {
 	switch name {
 	case MemoryType:
 		return Amount{r.MemoryMB, "Mi"}
-	case vcoresResource:
+	case VCoresType:
 		return Amount{Value: int64(r.VCores)}
 	case gpuResource:
 		return Amount{Value: int64(r.GPUs)}
@@ -100,7 +100,7 @@ func Say(name string, a Amount) string {
 	switch name {
 	case MemoryType:
 		return Megabytes(a.Value)
-	case vcoresResource:
+	case VCoresType:
 		return plural(a.Value, "vcore")
 	case gpuResource:
 		return plural(a.Value, "GPU")
@@ -175,7 +175,7 @@ func resource(p *wire.ResourceProto) Resource {
 	r := Resource{MemoryMB: p.GetMemory(), VCores: p.GetVirtualCores()}
 	for _, v := range p.GetResourceValueMap() {
 		switch name := v.GetKey(); name {
-		case MemoryType, vcoresResource:
+		case MemoryType, VCoresType:
 		case gpuResource:
 			r.GPUs = int32(min(v.GetValue(), math.MaxInt32))
 		default:
@@ -203,7 +203,7 @@ func (c *Client) ResourceTypes(ctx context.Context) ([]ResourceType, error) {
 	}
 	var list []ResourceType
 	for _, t := range r.GetResourceTypeInfo() {
-		if name := t.GetName(); name != MemoryType && name != vcoresResource {
+		if name := t.GetName(); name != MemoryType && name != VCoresType {
 			list = append(list, ResourceType{name, t.GetUnits()})
 		}
 	}
@@ -222,7 +222,7 @@ func ResourceWith(t ResourceType) Resource {
 // OptionOfType returns the option of a role that asks for a resource type, where it is one
 // of its own; else it returns "".
 func OptionOfType(name string) string {
-	return map[string]string{MemoryType: "memory", "memory": "memory", vcoresResource: "vcores", gpuResource: "gpus"}[name]
+	return map[string]string{MemoryType: "memory", "memory": "memory", VCoresType: "vcores", gpuResource: "gpus"}[name]
 }
 
 // Amounts returns what a job's spec says of resource types.

@@ -186,14 +186,35 @@ func TestStartReportsEachFailure(t *testing.T) {
 	f := &wire.ContainerExceptionMapProto{
 		ContainerId: javaID.proto(),
 		Exception: &wire.SerializedExceptionProto{
-			ClassName: proto.String("org.apache.hadoop.yarn.exceptions.YarnException"), Message: proto.String("Unauthorized request to start container.\nmore"),
+			ClassName: proto.String("org.apache.hadoop.yarn.exceptions.YarnException"), Message: proto.String("Unauthorized request to start container. \nThis token is expired. current time is 1795773600000 found 1795773000000\nNote: System times on machines may be out of sync. Set system time or time zones."),
 			Cause: &wire.SerializedExceptionProto{ClassName: proto.String("java.io.IOException"), Message: proto.String("token expired")},
 		},
 	}
 	err := failures("start", NodeID{"n1", 8041}, []*wire.ContainerExceptionMapProto{f})[javaID]
-	want := fmt.Sprintf("start %s at the NodeManager n1:8041: YarnException: Unauthorized request to start container.: IOException: token expired", javaID)
+	want := fmt.Sprintf("start %s at the NodeManager n1:8041: YarnException: Unauthorized request to start container; This token is expired. current time is 1795773600000 found 1795773000000; Note: System times on machines may be out of sync. Set system time or time zones: IOException: token expired", javaID)
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestAStartThatIsRepeatedIsNoFailure: the answer to the first call was lost.
+func TestAStartThatIsRepeatedIsNoFailure(t *testing.T) {
+	refused := func(text string) *wire.ContainerExceptionMapProto {
+		return &wire.ContainerExceptionMapProto{ContainerId: javaID.proto(), Exception: &wire.SerializedExceptionProto{
+			ClassName: proto.String("org.apache.hadoop.yarn.exceptions.YarnException"), Message: proto.String(text),
+		}}
+	}
+	node := NodeID{"n1", 8041}
+	for _, text := range []string{
+		"Unauthorized request to start container. \nAttempt to relaunch the same container with id " + javaID.String() + ".",
+		"Container " + javaID.String() + " already is running on this node!!",
+	} {
+		if m := startFailures(node, []*wire.ContainerExceptionMapProto{refused(text)}); len(m) != 0 {
+			t.Errorf("what was started already is said to have failed: %v", m)
+		}
+	}
+	if m := startFailures(node, []*wire.ContainerExceptionMapProto{refused("\nContainer " + javaID.String() + " rejected as it is allocated by a previous RM")}); m[javaID] == nil {
+		t.Error("a refusal is not told")
 	}
 }
 
