@@ -235,6 +235,9 @@ func (a *Axis) X(ms int64) float64 {
 func (a *Axis) addTicks() {
 	span := time.Duration(a.To-a.From) * time.Millisecond
 	step, layout := 7*24*time.Hour, "01-02"
+	for span/step > ticksShown {
+		step *= 2
+	}
 	for _, s := range []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 		time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
