@@ -11,8 +11,13 @@ import (
 	"holdfast/proto"
 )
 
-// secretName matches the names of variables and flags whose values are not shown.
-var secretName = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|api_?-?key|access_?-?key|private_?-?key`)
+// secretName matches the names of variables and flags whose values are not shown: those with one
+// of some words in them, and those at whose end is a shorter one, as in SSH_KEY, --signing-key and
+// signingKey.
+var secretName = regexp.MustCompile(`(?i:passw|passphrase|secret|token|credential|api_?-?key|access_?-?key|private_?-?key)|(?i:(?:^|[^a-z])(?:key|pass|pwd)$)|[a-z](?:Key|Pass|Pwd)$`)
+
+// urlPassword matches the password in a URL.
+var urlPassword = regexp.MustCompile(`(://[^/?#\s:@]*:)[^/?#\s@]+@`)
 
 const hidden = "(hidden)"
 
@@ -103,7 +108,12 @@ func shownValue(name, value string) string {
 	if secretName.MatchString(name) {
 		return hidden
 	}
-	return value
+	return withoutPasswords(value)
+}
+
+// withoutPasswords returns a text without the passwords of the URLs in it.
+func withoutPasswords(text string) string {
+	return urlPassword.ReplaceAllString(text, "${1}"+hidden+"@")
 }
 
 // commandLine returns a command as a shell takes it, with the values of flags that are
@@ -124,7 +134,7 @@ func commandLine(command []string) string {
 		if arg == "" || strings.ContainsAny(arg, " \t\n'\"$\\`|&;<>*?") {
 			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 		}
-		parts = append(parts, arg)
+		parts = append(parts, withoutPasswords(arg))
 	}
 	return strings.Join(parts, " ")
 }
