@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -265,5 +266,40 @@ func TestNewerCheckpointsAreMovedAside(t *testing.T) {
 	_, form = follow("/checkpoints", "Restore") // the newest is the first in the list
 	if w := send(site, http.MethodPost, "/rollback", form, "Sec-Fetch-Site", "same-origin"); w.Code != http.StatusOK || there() != "789" {
 		t.Errorf("forward again it answers %d, and there are %s:\n%s", w.Code, there(), w.Body)
+	}
+}
+
+// TestAPlanIsOfWhatWasAskedFor: of what cannot be read nothing is planned, and nothing done, in its
+// place.
+func TestAPlanIsOfWhatWasAskedFor(t *testing.T) {
+	site, _, _, there := checkpointed(t, true)
+	for _, query := range []string{
+		"keep=x", "keep=0", "keep=-1", "keep=1e1", "keep=99999999999999999999", "every=0", "every=-5", "every=x", "dir=x", "dir=-1", "keep=%zz", "keep=1;every=2",
+	} {
+		for _, page := range []string{"/prune", "/prune.json"} {
+			w := httptest.NewRecorder()
+			web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, page+"?"+query, nil))
+			if w.Code != http.StatusBadRequest {
+				t.Errorf("%s?%s answers %d: %s", page, query, w.Code, w.Body)
+			}
+		}
+	}
+	if text := get(t, site, "/prune?dir=0&keep=2&every="); !strings.Contains(text, `name="every" min="1" value=""`) {
+		t.Errorf("the form of a plan without a multiple is\n%s", text)
+	}
+	form := planned(t, site, "/prune?dir=0&keep=2", "alice")
+	for name, value := range map[string]string{"keep": "x", "dir": "x", "every": "-1"} {
+		changed := maps.Clone(form)
+		changed.Set(name, value)
+		if w := send(site, http.MethodPut, "/prune", changed); w.Code != http.StatusBadRequest || there() != "789" {
+			t.Errorf("%s=%s answers %d, and leaves %s: %s", name, value, w.Code, there(), w.Body)
+		}
+	}
+	for _, query := range []string{"", "step=x", "step="} {
+		w := httptest.NewRecorder()
+		web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/rollback.json?name=m-8&"+query, nil))
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "the step to go back to") {
+			t.Errorf("a rollback to %q answers %d: %s", query, w.Code, w.Body)
+		}
 	}
 }

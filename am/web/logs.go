@@ -176,17 +176,21 @@ func searchLines(r io.ReaderAt, size int64, text string) (lines []string, found 
 	}
 }
 
-// log answers with a whole log, as it was written.
+// log answers with a whole log, as it was written. Where it cannot be read to its end, neither
+// does the answer come to its end, so that nobody takes a part of a log for all of it.
 func (s *server) log(w http.ResponseWriter, r *http.Request) {
-	p := r.URL.Query()
+	p := parametersOf(r)
+	attempt, process := p.number("attempt", -1, 0), p.number("process", 0, 0)
 	status, _ := s.Status.Snapshot()
 	t := taskOf(status, p.Get("task"))
-	attempt, err := strconv.Atoi(p.Get("attempt"))
-	if t == nil || err != nil || attempt < 0 || s.Files == nil {
-		http.Error(w, errNotFound.Error(), http.StatusNotFound)
+	switch {
+	case p.err != nil:
+		failWith(w, r, p.err)
+		return
+	case t == nil || attempt < 0 || s.Files == nil:
+		failWith(w, r, errNotFound)
 		return
 	}
-	process, _ := strconv.Atoi(p.Get("process")) // else 0
 	text, err := s.openLog(r.Context(), logFile{Task: t.Task, Attempt: attempt, Process: process})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -198,7 +202,13 @@ func (s *server) log(w http.ResponseWriter, r *http.Request) {
 	}
 	defer text.Close()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.Copy(&patientWriter{w, http.NewResponseController(w)}, io.NewSectionReader(text, 0, text.Size())) // the reader went away
+	w.Header().Set("Content-Length", strconv.FormatInt(text.Size(), 10))
+	if r.Method == http.MethodHead {
+		return
+	}
+	if _, err := io.Copy(&patientWriter{w, http.NewResponseController(w)}, io.NewSectionReader(text, 0, text.Size())); err != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // patientWriter allows each part of a long response its own time.

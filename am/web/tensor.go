@@ -31,8 +31,11 @@ type tensorView struct {
 
 // tensor shows one tensor: what is in it.
 func (s *server) tensor(r *http.Request, _ *proto.JobStatus) (string, any, error) {
-	p := r.URL.Query()
-	v := &tensorView{Dir: number(p, "dir", 0), Log: p.Get("scale") == "log"}
+	p := parametersOf(r)
+	v := &tensorView{Dir: p.number("dir", 0, 0), Log: p.Get("scale") == "log"}
+	if p.err != nil {
+		return "", nil, p.err
+	}
 	e, err := s.Checkpoints.Checkpoint(r.Context(), v.Dir, p.Get("at"))
 	if err != nil {
 		return "", nil, err
