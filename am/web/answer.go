@@ -117,9 +117,14 @@ func writeJSON(w http.ResponseWriter, status int, text []byte) {
 }
 
 // unknown answers requests that no pattern matches: as the mux does, but with JSON where that
-// was asked for.
+// was asked for. Nor does a path match that is not clean: the mux would lead to a clean one on its
+// host, and does not know below which prefix its pages are.
 func unknown(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if at := r.URL.Path; at != path.Clean(at) {
+			Fail(w, r, http.StatusNotFound, "there is nothing at "+at)
+			return
+		}
 		if _, pattern := mux.Handler(r); pattern != "" || !asksJSON(r) {
 			mux.ServeHTTP(w, r)
 			return

@@ -85,11 +85,6 @@ func Handler(site Site) http.Handler {
 	} else {
 		mux.Handle("GET /{$}", s.page(bounded(s.checkpoints)))
 	}
-	if s.Status != nil && s.Relay {
-		tasks := relay.New(s.pageOf)
-		mux.Handle("/web/{task}", tasks)
-		mux.Handle("/web/{task}/", tasks)
-	}
 	if s.Samples != nil {
 		mux.Handle("GET /plots", s.page(s.plots))
 		mux.HandleFunc("GET /samples.json", s.samplesJSON)
@@ -117,7 +112,23 @@ func Handler(site Site) http.Handler {
 	for name := range Assets {
 		mux.HandleFunc("GET /"+name, Asset)
 	}
-	return Secured(unknown(mux))
+	pages := unknown(mux)
+	if s.Status != nil && s.Relay {
+		pages = beside(relay.New(s.pageOf), pages)
+	}
+	return Secured(pages)
+}
+
+// beside passes requests for the pages of tasks on to tasks, as they are: the paths below a task
+// are its own, and a mux would have browsers ask for cleaner ones.
+func beside(tasks, pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/web/") {
+			tasks.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
 }
 
 // pageOf returns the host:port at which a task serves a page; "" if it serves none.

@@ -87,11 +87,6 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if !slash { // the task's own relative addresses begin below it
-		w.Header().Set("Location", name+"/")
-		w.WriteHeader(http.StatusSeeOther)
-		return
-	}
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
 	default:
@@ -102,6 +97,11 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	address := r.address(task)
 	if address == "" {
 		http.Error(w, fmt.Sprintf("%s serves no page now: it does not run, or its role has no --ROLE-web", task), http.StatusNotFound)
+		return
+	}
+	if !slash { // the task's own relative addresses begin below it
+		w.Header().Set("Location", name+"/")
+		w.WriteHeader(http.StatusSeeOther)
 		return
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), waitOpen)
