@@ -119,6 +119,9 @@ func (s *Store) snapshot() (status *proto.JobStatus, changed, news <-chan struct
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status = pb.Clone(s.status).(*proto.JobStatus)
+	if status.State == proto.JobState_JOB_STATE_RUNNING || status.State == proto.JobState_JOB_STATE_WAITING {
+		status.StepsPerSecond *= s.progress.fall(time.Now())
+	}
 	status.AmRssBytes, _ = proc.RSS(os.Getpid())
 	return status, subscribe(&s.changed), subscribe(&s.news)
 }
