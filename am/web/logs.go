@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -153,26 +154,53 @@ func lastLines(r io.ReaderAt, size int64) (lines []string, cut bool, err error) 
 }
 
 // searchLines returns the last logFound lines that have a text in them, in any case, of the
-// last logSearched bytes of a log, and how many such lines there are. It holds no more than
-// those lines in memory, each up to lineSearched bytes.
+// last logSearched bytes of a log, and how many such lines there are. Of a line it takes what is
+// shown, which is what follows the last carriage return, and of that lineSearched bytes. It holds
+// no more than those of the lines that it returns in memory.
 func searchLines(r io.ReaderAt, size int64, text string) (lines []string, found int, err error) {
 	from := max(0, size-logSearched)
 	scan := bufio.NewReaderSize(io.NewSectionReader(r, from, size-from), lineSearched)
 	wanted := strings.ToLower(text)
-	for continued := false; ; {
-		line, isPrefix, err := scan.ReadLine()
-		switch {
-		case err == io.EOF:
-			return lines, found, nil
-		case err != nil:
+	var line shownLine
+	for ended := false; !ended; {
+		part, isPrefix, err := scan.ReadLine()
+		if ended = err == io.EOF; err != nil && !ended {
 			return nil, 0, err
-		case !continued && strings.Contains(strings.ToLower(string(line)), wanted):
+		}
+		line.add(part)
+		if isPrefix {
+			continue
+		}
+		if shown := string(line.text); strings.Contains(strings.ToLower(shown), wanted) {
 			found++
-			if lines = append(lines, string(line)); len(lines) > logFound {
+			if lines = append(lines, shown); len(lines) > logFound {
 				lines = slices.Delete(lines, 0, 1)
 			}
 		}
-		continued = isPrefix
+		line = shownLine{text: line.text[:0]}
+	}
+	return lines, found, nil
+}
+
+// shownLine is what is shown of a line that is read in parts, up to lineSearched bytes.
+type shownLine struct {
+	text     []byte
+	returned bool // what follows is written over it
+}
+
+func (l *shownLine) add(part []byte) {
+	for {
+		piece, rest, returned := bytes.Cut(part, []byte{'\r'})
+		if len(piece) > 0 {
+			if l.returned {
+				l.text, l.returned = l.text[:0], false
+			}
+			l.text = append(l.text, piece[:min(len(piece), lineSearched-len(l.text))]...)
+		}
+		if !returned {
+			return
+		}
+		l.returned, part = true, rest
 	}
 }
 

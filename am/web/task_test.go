@@ -262,3 +262,24 @@ func TestIncidentsOfATask(t *testing.T) {
 		t.Errorf("of 60 incidents the page of a task has %d", strings.Count(text, `id="incident-worker-1-`))
 	}
 }
+
+// TestWhatIsShownIsFound: a search looks at lines as they are shown, behind whatever a progress bar
+// wrote before.
+func TestWhatIsShownIsFound(t *testing.T) {
+	bar := strings.Repeat("\r 12%|"+strings.Repeat("#", 90), 500)
+	site := withLogs(t, bar+"\repoch 3 has ended\nnext\r\n"+bar+"\rgone\r\r\n"+strings.Repeat("x", 9000)+"far\nepoch 4")
+	for search, want := range map[string]string{
+		"ended": "epoch 3 has ended</pre>", "next": "next</pre>", "gone": "gone</pre>", "epoch": "epoch 3 has ended\nepoch 4</pre>",
+	} {
+		if text := get(t, site, "/task?task=ps-1&q="+search); !strings.Contains(text, `tabindex="0">`+want) {
+			_, shown, _ := strings.Cut(text, `<pre class="log"`)
+			t.Errorf("a search for %q shows %.300s", search, shown)
+		}
+	}
+	if text := get(t, withLogs(t, "the end"+strings.Repeat("x", 8<<10-7)), "/task?task=ps-1&q=the+end"); !strings.Contains(text, "1 lines have") {
+		t.Error("a last line that is as long as what is read at a time is not found")
+	}
+	if text := get(t, site, "/task?task=ps-1&q=12%25"); !strings.Contains(text, ": 0 lines have") {
+		t.Error("what is not shown is found")
+	}
+}
