@@ -80,7 +80,9 @@ func Handler(site Site) http.Handler {
 		mux.Handle("GET /task", s.page(s.task))
 		mux.Handle("GET /configuration", s.page(s.configuration))
 		mux.HandleFunc("GET /log", s.log)
-		mux.HandleFunc("GET /changes", s.changes)
+		if !s.Polled {
+			mux.HandleFunc("GET /changes", s.changes)
+		}
 		mux.HandleFunc("GET /status.json", s.statusJSON)
 	} else {
 		mux.Handle("GET /{$}", s.page(bounded(s.checkpoints)))

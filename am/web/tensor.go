@@ -70,6 +70,12 @@ func (v *tensorView) Summarised() bool {
 	return v.Read.Finished && v.Read.Err == nil && v.Read.Result.Elements > 0
 }
 
+// Finite reports whether any of the values is.
+func (v *tensorView) Finite() bool {
+	r := v.Read.Result
+	return r.Elements > r.NaN+r.Inf
+}
+
 // Problem is why there is none.
 func (v *tensorView) Problem() string {
 	if v.Read.Err != nil {

@@ -61,7 +61,7 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 		return err == nil && control.Flush() == nil
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	if !send("retry: 3000\n\n") {
+	if !send("retry: 3000\n\n") || r.Method == http.MethodHead {
 		return
 	}
 	for {

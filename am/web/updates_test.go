@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -63,5 +64,28 @@ func TestOpenPagesShareWhatIsMade(t *testing.T) {
 	site.Polled = false
 	if n := all(web.Handler(site), "/"); n != readers {
 		t.Errorf("of %d readers who are told of changes, %d have a page of their own", readers, n)
+	}
+}
+
+// TestStreamsAreForThosePagesThatHaveThem: through YARN's proxy, which would spend a thread on each
+// for as long as somebody waits, there are none; nor do requests that want no body wait.
+func TestStreamsAreForThosePagesThatHaveThem(t *testing.T) {
+	site := web.Site{Status: asked{largeJob(1), new(atomic.Int64)}}
+	ask := func(method string) int {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w := httptest.NewRecorder()
+		web.Handler(site).ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "/changes", nil))
+		if ctx.Err() != nil {
+			t.Errorf("%s of changes waits", method)
+		}
+		return w.Code
+	}
+	if code := ask(http.MethodHead); code != http.StatusOK {
+		t.Errorf("HEAD of changes answers %d", code)
+	}
+	site.Polled = true
+	if code := ask(http.MethodGet); code != http.StatusNotFound {
+		t.Errorf("through a proxy changes answer %d", code)
 	}
 }
