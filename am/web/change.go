@@ -124,7 +124,7 @@ func (s *server) parseChange(action string, p *parameters, who string) (*changeV
 			command = append(command, "--every", every)
 			v.Parameters.Set("every", every)
 		}
-		v.Command = commandLine(command)
+		v.Command = shellLine(command)
 		return v, inspect.PlanPrune(v.Keep, v.Every), nil
 	}
 	dir := path.Dir(p.Get("name"))
@@ -134,7 +134,7 @@ func (s *server) parseChange(action string, p *parameters, who string) (*changeV
 	if dir != "." {
 		command = append(command, "--dir", dir)
 	}
-	v.Command = commandLine(command)
+	v.Command = shellLine(command)
 	return v, inspect.PlanRollback(dir, step, who, proto.WritersJob), nil
 }
 

@@ -2,11 +2,13 @@ package web_test
 
 import (
 	"errors"
+	"html"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -300,6 +302,24 @@ func TestAPlanIsOfWhatWasAskedFor(t *testing.T) {
 		web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/rollback.json?name=m-8&"+query, nil))
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "the step to go back to") {
 			t.Errorf("a rollback to %q answers %d: %s", query, w.Code, w.Body)
+		}
+	}
+}
+
+// TestCommandsOnPagesAreOfTheShell: a shell takes the command that a page shows as it is meant,
+// whatever the directory is called.
+func TestCommandsOnPagesAreOfTheShell(t *testing.T) {
+	for _, name := range []string{"plain-1.5_x", "token=1", "a b", "a(1)", "[ab]*?", "{a,b}", "{a..c}", "a #b", "!x", `it's "$HOME"`, "x;y&z|<>", "back\\slash", "\u00e4"} {
+		dir := filepath.Join(t.TempDir(), name)
+		save(t, dir, "step-7/data", "step-7/COMMITTED")
+		text := get(t, browse(t, dir), "/prune?keep=2")
+		_, command, _ := strings.Cut(text, "As a command:</p>\n<pre>")
+		command, _, _ = strings.Cut(command, "</pre>")
+		for _, shell := range []string{"sh", "bash"} {
+			words, err := exec.CommandContext(t.Context(), shell, "-c", "printf '%s\\n' "+html.UnescapeString(command)).CombinedOutput()
+			if want := "yarn-submit\nckpt\nprune\n" + dir + "\n--keep\n2\n"; err != nil || string(words) != want {
+				t.Errorf("%s takes %s as %q, %v; want %q", shell, command, words, err, want)
+			}
 		}
 	}
 }

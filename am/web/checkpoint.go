@@ -194,7 +194,7 @@ func commandsFor(e *inspect.Entry) []string {
 	if e.Step != nil {
 		which = strconv.FormatInt(*e.Step, 10)
 	}
-	command := func(args ...string) string { return commandLine(append([]string{"yarn-submit", "ckpt"}, args...)) }
+	command := func(args ...string) string { return shellLine(append([]string{"yarn-submit", "ckpt"}, args...)) }
 	var list []string
 	if !e.Retained {
 		list = append(list, command("get", e.Directory, e.Name, "DIR"), command("verify", e.Directory, e.Name))

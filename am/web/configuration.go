@@ -116,8 +116,8 @@ func withoutPasswords(text string) string {
 	return urlPassword.ReplaceAllString(text, "${1}"+hidden+"@")
 }
 
-// commandLine returns a command as a shell takes it, with the values of flags that are
-// secrets by their names hidden.
+// commandLine returns a command as shellLine does, with the values of flags that are secrets by
+// their names hidden.
 func commandLine(command []string) string {
 	var parts []string
 	hide := false
@@ -131,10 +131,22 @@ func commandLine(command []string) string {
 		default:
 			hide = strings.HasPrefix(arg, "-") && secretName.MatchString(arg)
 		}
-		if arg == "" || strings.ContainsAny(arg, " \t\n'\"$\\`|&;<>*?") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
 		parts = append(parts, withoutPasswords(arg))
 	}
-	return strings.Join(parts, " ")
+	return shellLine(parts)
+}
+
+// plainWord matches what a shell takes as it is. Braces are special to it only around a list or a
+// range, and parentheses around what was hidden are to be seen for what they are.
+var plainWord = regexp.MustCompile(`^(?:[\pL\pN_@%+=:,./-]|\{[\pL\pN_]*\}|\(hidden\))+$`)
+
+// shellLine returns a command as a shell takes it.
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if quoted[i] = w; !plainWord.MatchString(w) {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
 }
