@@ -118,7 +118,7 @@ func TestLogsOfManyContainers(t *testing.T) {
 	for i := range begun.Tasks {
 		begun.Tasks[i] = &proto.TaskStatus{}
 	}
-	for _, before := range []int{0, 1000} {
+	for _, before := range []int{0, 500, 1000} {
 		s := New(pb.Clone(begun).(*proto.JobStatus), samples.New("", time.Now(), nil), nil, 0)
 		job := core.New(list, 3, 0, core.Limits{})
 		for i := range before {

@@ -186,6 +186,12 @@ func (s *server) plan(action string) view {
 	}
 }
 
+// changed is what has come of a change; the plan is nil if there is none.
+type changed struct {
+	plan inspect.Plan
+	err  error
+}
+
 // change returns a handler that carries a change out whose plan was shown.
 func (s *server) change(action string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -212,25 +218,41 @@ func (s *server) change(action string) http.Handler {
 			return
 		}
 		log = log.WithFields(logrus.Fields{"directory": v.URI, "change": v.Command})
+		ended := make(chan changed, 1)
+		go func() {
+			// The log says how it has ended, whether somebody waits for that or not.
+			c := changed{}
+			c.plan, c.err = s.Checkpoints.Execute(context.WithoutCancel(r.Context()), v.Dir, planner, func(id string) bool {
+				agreed := s.Changes.proves(p.Get("proof"), who, id)
+				if agreed {
+					log.Info("checkpoints are changed")
+				}
+				return agreed
+			})
+			if c.err != nil {
+				log.WithError(c.err).Warn("checkpoints were not changed, or not all")
+			} else {
+				log.Info("checkpoints have been changed")
+			}
+			ended <- c
+		}()
 		ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
 		defer cancel()
-		plan, err := s.Checkpoints.Execute(ctx, v.Dir, planner, func(id string) bool {
-			agreed := s.Changes.proves(p.Get("proof"), who, id)
-			if agreed {
-				log.Info("checkpoints are changed")
-			}
-			return agreed
-		})
-		status, changed := s.snapshot()
-		if plan != nil {
-			s.show(v, plan, r, status)
-		}
 		code := http.StatusOK
-		if err != nil {
-			log.WithError(err).Warn("checkpoints were not changed, or not all")
-			v.Error, code = err.Error(), http.StatusConflict
+		var c changed
+		select {
+		case c = <-ended:
+			if c.err != nil {
+				v.Error, code = c.err.Error(), http.StatusConflict
+			}
+		case <-ctx.Done():
+			v.Error, code = "The change takes long, and goes on: look at the checkpoints again in a while.", http.StatusAccepted
 		}
-		text, renderErr := s.render(begin, status, changed, "change", v)
+		status, news := s.snapshot()
+		if c.plan != nil {
+			s.show(v, c.plan, r, status)
+		}
+		text, renderErr := s.render(begin, status, news, "change", v)
 		if renderErr != nil {
 			failWith(w, r, renderErr)
 			return

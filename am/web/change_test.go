@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"errors"
 	"html"
 	"maps"
@@ -15,11 +16,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"holdfast/am/web"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
@@ -321,5 +324,66 @@ func TestCommandsOnPagesAreOfTheShell(t *testing.T) {
 				t.Errorf("%s takes %s as %q, %v; want %q", shell, command, words, err, want)
 			}
 		}
+	}
+}
+
+// slow is a store in which nothing is removed before a gate is open.
+type slow struct {
+	store.Store
+	gate chan struct{}
+}
+
+func (s slow) Remove(ctx context.Context, name string) error {
+	select {
+	case <-s.gate:
+	case <-ctx.Done():
+	}
+	return s.Store.Remove(ctx, name)
+}
+
+// TestTheLogSaysHowAChangeHasEnded: also where nobody has waited for that.
+func TestTheLogSaysHowAChangeHasEnded(t *testing.T) {
+	site, dir, audit, there := checkpointed(t, false)
+	form := planned(t, site, "/prune?dir=0&keep=1", "alice")
+	gate := make(chan struct{})
+	b := inspect.NewBrowser([]inspect.Directory{{URI: dir}}, func(ctx context.Context, uri string) (store.Store, error) {
+		s, err := store.OpenExisting(ctx, uri, nil)
+		return slow{s, gate}, err
+	})
+	defer b.Close()
+	site.Checkpoints = b
+	ctx, leave := context.WithCancel(t.Context())
+	answered := make(chan int, 1)
+	go func() {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPut, "/prune", strings.NewReader(form.Encode()))
+		r.Header.Set("User", "alice")
+		w := httptest.NewRecorder()
+		web.Handler(site).ServeHTTP(w, r)
+		answered <- w.Code
+	}()
+	said := func(what string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			if line := audit.LastEntry(); line != nil && line.Message == what {
+				return
+			} else if time.Now().After(end) {
+				t.Fatalf("the log never says %q, but %+v", what, line)
+			}
+		}
+	}
+	said("checkpoints are changed")
+	leave()
+	if code := <-answered; code != http.StatusAccepted {
+		t.Errorf("who does not wait for it is answered %d", code)
+	}
+	close(gate)
+	said("checkpoints have been changed")
+	for _, line := range audit.AllEntries() {
+		if line.Level < logrus.InfoLevel {
+			t.Errorf("the log says %s: %s", line.Level, line.Message)
+		}
+	}
+	if got := there(); got != "9" {
+		t.Errorf("there are %s", got)
 	}
 }

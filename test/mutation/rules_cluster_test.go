@@ -927,4 +927,25 @@ var clusterRules = []rule{
 		new:     `return netutil.LimitListener(l, 10*maxConnections)`,
 		pkg:     "am/web/access", test: "TestThePageHasFewConnections",
 	},
+	{
+		promise: "the log says how a change has ended for which nobody waits",
+		file:    "am/web/change.go",
+		old:     `context.WithoutCancel(r.Context()), v.Dir, planner`,
+		new:     `r.Context(), v.Dir, planner`,
+		pkg:     "am/web", test: "TestTheLogSaysHowAChangeHasEnded",
+	},
+	{
+		promise: "the logs of containers that come at once are known",
+		file:    "am/status/store.go",
+		old:     ` && i < len(s.logged)-newest {`,
+		new:     ` && i < len(s.logged) {`,
+		pkg:     "am/status", test: "TestLogsOfManyContainers",
+	},
+	{
+		promise: "a command on the page is one of the shell",
+		file:    "am/web/configuration.go",
+		old:     `if quoted[i] = w; !plainWord.MatchString(w) {`,
+		new:     `if quoted[i] = w; strings.Contains(w, " ") {`,
+		pkg:     "am/web", test: "TestCommandsOnPagesAreOfTheShell",
+	},
 }
