@@ -92,8 +92,8 @@ var clusterRules = []rule{
 	{
 		promise: "the page of a task sets no cookies beside the cluster's own",
 		file:    "am/web/relay/relay.go",
-		old:     `h.Del("Set-Cookie")`,
-		new:     ``,
+		old:     `[]string{"Set-Cookie", "Clear`,
+		new:     `[]string{"Clear`,
 		pkg:     "am/web/relay", test: "TestAPageOfATaskIsPassedOn",
 	},
 	{

@@ -130,6 +130,26 @@ func TestAPolicyOfATaskHolds(t *testing.T) {
 	}
 }
 
+// TestATaskDecidesAboutItsPagesOnly: what an answer says of its host, and of what browsers keep of
+// that, would hold for all jobs' pages and the cluster's own.
+func TestATaskDecidesAboutItsPagesOnly(t *testing.T) {
+	ofHost := []string{"Set-Cookie", "Strict-Transport-Security", "Clear-Site-Data", "Service-Worker-Allowed", "Alt-Svc", "NEL", "Report-To"}
+	page := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range append(ofHost, "X-Own") {
+			w.Header().Set(name, "x")
+		}
+	}))
+	resp, _ := ask(t, "GET", page+"web/tensorboard-0/", "", nil)
+	for _, name := range ofHost {
+		if resp.Header.Get(name) != "" {
+			t.Errorf("a task sets %s", name)
+		}
+	}
+	if resp.Header.Get("X-Own") == "" {
+		t.Error("a header of the page alone is gone")
+	}
+}
+
 // TestRedirectsOfATask: they stay below the task's address, of which the task knows nothing.
 func TestRedirectsOfATask(t *testing.T) {
 	page := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
