@@ -199,7 +199,9 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 	}
 	request := &proto.SamplesRequest{Names: p.Values["name"], Tasks: p.Values["task"], Points: int32(points)}
 	status, _ := s.Status.Snapshot()
-	a := drawing.NewAxis(status, drawing.ParsePart(p.Values), time.Now())
+	part := drawing.ParsePart(p.Values)
+	a := drawing.NewAxis(status, part, time.Now())
+	missed := a.Misses(part)
 	if !a.Whole() {
 		request.Points = 0 // of the part
 	}
@@ -208,8 +210,11 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 		failWith(w, r, err)
 		return
 	}
-	if !a.Whole() {
-		for _, series := range slices.Concat(got.Series, got.Recent) {
+	for _, series := range slices.Concat(got.Series, got.Recent) {
+		switch {
+		case missed:
+			series.Cut(part.From, part.To)
+		case !a.Whole():
 			series.Cut(a.From, a.To).Reduce(points)
 		}
 	}
@@ -241,7 +246,7 @@ func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
 	out := csv.NewWriter(w)
 	defer out.Flush()
 	_ = out.Write([]string{"time", "name", "role", "task", "min", "mean", "max"})
-	if a == nil {
+	if a == nil || a.Misses(q.Part) {
 		return
 	}
 	v := &plots{Axis: *a}

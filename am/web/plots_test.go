@@ -206,6 +206,7 @@ func TestAPartThatIsNone(t *testing.T) {
 	site := measured(1)
 	for query, want := range map[string]int{
 		"span=zzz": http.StatusBadRequest, "from=soon": http.StatusBadRequest, "to=2026-13-01": http.StatusBadRequest,
+		"from=2026-11-25T03:00&to=2026-11-25T02:00": http.StatusBadRequest, "from=2026-11-25T03:00&to=2026-11-25T03:00": http.StatusBadRequest,
 		"": http.StatusOK, "span=5m": http.StatusOK, "span=": http.StatusOK, "from=2026-11-25T02:00": http.StatusOK,
 	} {
 		for _, page := range []string{"/samples.json", "/samples.csv"} {

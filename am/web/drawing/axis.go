@@ -43,7 +43,8 @@ func ParsePart(p url.Values) Part {
 	return q
 }
 
-// CheckPart returns an error for parameters of which ParsePart would leave one out.
+// CheckPart returns an error for parameters of which ParsePart would leave one out, and for those of
+// a part without length.
 func CheckPart(p url.Values) error {
 	if key := p.Get("span"); !slices.ContainsFunc(spans, func(s span) bool { return s.Key == key }) {
 		return fmt.Errorf("span=%s is none of 24h, 3h, 30m and 5m", key)
@@ -52,6 +53,9 @@ func CheckPart(p url.Values) error {
 		if at := p.Get(name); at != "" && parseMoment(at) == 0 {
 			return fmt.Errorf("%s=%s is no time: write it as in 2026-11-25T02:00", name, at)
 		}
+	}
+	if q := ParsePart(p); q.From != 0 && q.To != 0 && q.To <= q.From {
+		return fmt.Errorf("from=%s is not before to=%s", p.Get("from"), p.Get("to"))
 	}
 	return nil
 }
@@ -178,6 +182,11 @@ func (a *Axis) cut(part Part) {
 	if part.To == 0 { // it goes on as the job does
 		a.Part.To = 0
 	}
+}
+
+// Misses reports whether a part is before the job's life, or after it. A nil Axis is missed by none.
+func (a *Axis) Misses(q Part) bool {
+	return a != nil && (q.From > a.End || q.To != 0 && q.To < a.Begin)
 }
 
 // addSteps adds the links that move the part, and make it shorter and longer.
