@@ -62,3 +62,18 @@ func TestRestart(t *testing.T) {
 		}
 	}
 }
+
+// TestLike: a text is in the name, a pattern is all of it; neither need be UTF-8.
+func TestLike(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"", "a", true}, {"b.w", "a/b.weight", true}, {"b.w", "abxw", false}, {"*.w?", "a/b.w1", true}, {"*.w?", "a/b.w12", false}, {"a*", "ba", false}, {"(*", "(x)", true},
+		{"\xff", "a\xffb", true}, {"\xff", "a", false}, {"\xff*", "\xffb", true}, {"\xff*", "ab", false}, {"?b", "\xffb", true}, {"*\n?", "a\nb", true},
+	} {
+		if got := inspect.Like(c.pattern)(c.name); got != c.want {
+			t.Errorf("%q is like %q: %v", c.name, c.pattern, got)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
@@ -97,7 +98,7 @@ func Like(pattern string) func(name string) bool {
 	if !strings.ContainsAny(pattern, "*?") {
 		return func(name string) bool { return strings.Contains(name, pattern) }
 	}
-	text := regexp.QuoteMeta(pattern)
+	text := regexp.QuoteMeta(strings.ToValidUTF8(pattern, string(utf8.RuneError))) // as which the bytes of a name are taken that are none
 	text = strings.ReplaceAll(strings.ReplaceAll(text, `\*`, ".*"), `\?`, ".")
 	return regexp.MustCompile("(?s)^" + text + "$").MatchString
 }
