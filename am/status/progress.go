@@ -17,9 +17,10 @@ const (
 	// rateInterval is how long a measurement of the rate goes on at least, if steps are told of
 	// often enough.
 	rateInterval = time.Minute
-	// rateHeld is how long the rate stays as it was measured at least, and rateGaps for how many
-	// times as long as it takes from one report of a step to the next.
-	rateHeld, rateGaps = 30 * time.Second, 3
+	// rateHeld is how long the rate stays as it was measured at least, as a save or an evaluation
+	// may take, and rateGaps for how many times as long as it takes from one report of a step to
+	// the next.
+	rateHeld, rateGaps = 2 * time.Minute, 3
 )
 
 // progress computes the rate of steps, and collects the steps that core is to be told.
