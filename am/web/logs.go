@@ -124,7 +124,7 @@ func (s *server) readLog(ctx context.Context, l logFile, search string) (*logVie
 	if search == "" {
 		lines, v.Cut, err = lastLines(r, v.Size)
 	} else {
-		lines, v.Found, err = searchLines(r, v.Size, search)
+		lines, v.Found, err = s.searchLog(ctx, r, v.Size, search)
 		v.Cut = v.Size > logSearched
 	}
 	if err != nil {
@@ -151,6 +151,17 @@ func lastLines(r io.ReaderAt, size int64) (lines []string, cut bool, err error) 
 		lines = lines[1:] // its beginning is missing
 	}
 	return lines, from > 0, nil
+}
+
+// searchLog is searchLines when its turn has come, since much is read for each search.
+func (s *server) searchLog(ctx context.Context, r io.ReaderAt, size int64, text string) (lines []string, found int, err error) {
+	select {
+	case s.search <- struct{}{}:
+		defer func() { <-s.search }()
+	case <-ctx.Done():
+		return nil, 0, fmt.Errorf("others are searched first; try again: %w", ctx.Err())
+	}
+	return searchLines(r, size, text)
 }
 
 // searchLines returns the last logFound lines that have a text in them, in any case, of the

@@ -69,11 +69,12 @@ type server struct {
 	pace    pace
 	recent  recent        // pages that are shared
 	streams chan struct{} // has an element for each open stream of changes
+	search  chan struct{} // has an element while a log is searched
 }
 
 // Handler serves the pages of a job, and the same as JSON.
 func Handler(site Site) http.Handler {
-	s := &server{Site: site, streams: make(chan struct{}, maxStreams)}
+	s := &server{Site: site, streams: make(chan struct{}, maxStreams), search: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
 	if s.Status != nil {
 		mux.Handle("GET /{$}", s.shared(s.job))

@@ -10,7 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -282,4 +285,57 @@ func TestWhatIsShownIsFound(t *testing.T) {
 	if text := get(t, site, "/task?task=ps-1&q=12%25"); !strings.Contains(text, ": 0 lines have") {
 		t.Error("what is not shown is found")
 	}
+}
+
+// gated is a store of files that are read once a gate is open.
+type gated struct {
+	store.Store
+	reading *atomic.Int32 // readers that wait for the gate, or have passed it and not ended
+	gate    chan struct{}
+}
+
+func (g gated) Open(ctx context.Context, name string) (store.Reader, error) {
+	r, err := g.Store.Open(ctx, name)
+	return gatedReader{r, g}, err
+}
+
+type gatedReader struct {
+	store.Reader
+	gated
+}
+
+func (g gatedReader) ReadAt(b []byte, at int64) (int, error) {
+	g.reading.Add(1)
+	defer g.reading.Add(-1)
+	<-g.gate
+	return g.Reader.ReadAt(b, at)
+}
+
+func (g gatedReader) Close() error { return g.Reader.Close() }
+
+// TestLogsAreSearchedOneAtATime: of a log much is read for a search, and whoever may see the job can
+// ask for many.
+func TestLogsAreSearchedOneAtATime(t *testing.T) {
+	site := withLogs(t, "step 1\n")
+	synctest.Test(t, func(t *testing.T) {
+		g := gated{site.Files, new(atomic.Int32), make(chan struct{})}
+		site.Files = g
+		pages := web.Handler(site)
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				w := httptest.NewRecorder()
+				pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/task?task=ps-1&q=step", nil))
+				if !strings.Contains(w.Body.String(), "1 lines have") {
+					t.Errorf("a search finds:\n%s", w.Body)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := g.reading.Load(); n != 1 {
+			t.Errorf("%d searches read at a time", n)
+		}
+		close(g.gate)
+		all.Wait()
+	})
 }
