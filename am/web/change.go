@@ -248,7 +248,7 @@ func (s *server) change(action string) http.Handler {
 		case <-ctx.Done():
 			v.Error, code = "The change takes long, and goes on: look at the checkpoints again in a while.", http.StatusAccepted
 		}
-		status, news := s.snapshot()
+		status, news := s.brief()
 		if c.plan != nil {
 			s.show(v, c.plan, r, status)
 		}

@@ -76,32 +76,34 @@ type server struct {
 func Handler(site Site) http.Handler {
 	s := &server{Site: site, streams: make(chan struct{}, maxStreams), search: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
+	few := atATime(maxMade)
 	if s.Status != nil {
-		mux.Handle("GET /{$}", s.shared(s.job))
-		mux.Handle("GET /task", s.page(s.task))
-		mux.Handle("GET /configuration", s.page(s.configuration))
+		mux.Handle("GET /{$}", few(s.shared(s.job)))
+		mux.Handle("GET /task", atATime(maxMade)(s.page(s.task))) // which waits for a log
+		mux.Handle("GET /configuration", few(s.page(s.configuration)))
 		mux.HandleFunc("GET /log", s.log)
 		if !s.Polled {
 			mux.HandleFunc("GET /changes", s.changes)
 		}
-		mux.HandleFunc("GET /status.json", s.statusJSON)
+		mux.Handle("GET /status.json", few(http.HandlerFunc(s.statusJSON)))
 	} else {
-		mux.Handle("GET /{$}", s.page(bounded(s.checkpoints)))
+		mux.Handle("GET /{$}", s.briefPage(bounded(s.checkpoints)))
 	}
 	if s.Samples != nil {
-		mux.Handle("GET /plots", s.page(s.plots))
-		mux.HandleFunc("GET /samples.json", s.samplesJSON)
-		mux.HandleFunc("GET /samples.csv", s.samplesCSV)
+		one := atATime(1)
+		mux.Handle("GET /plots", few(s.page(s.plots)))
+		mux.Handle("GET /samples.json", one(http.HandlerFunc(s.samplesJSON)))
+		mux.Handle("GET /samples.csv", one(http.HandlerFunc(s.samplesCSV)))
 	}
 	if s.Checkpoints != nil {
 		for address, v := range map[string]view{"checkpoints": s.checkpoints, "checkpoint": s.checkpoint, "tensor": s.tensor, "difference": s.difference} {
 			v = bounded(v)
-			mux.Handle("GET /"+address, s.page(v))
+			mux.Handle("GET /"+address, s.briefPage(v))
 			mux.Handle("GET /"+address+".json", s.json(v))
 		}
 		for _, action := range []string{"prune", "rollback"} {
 			v := bounded(s.plan(action))
-			mux.Handle("GET /"+action, s.page(v))
+			mux.Handle("GET /"+action, s.briefPage(v))
 			mux.Handle("GET /"+action+".json", s.json(v))
 			if s.Changes != nil {
 				mux.Handle("POST /"+action, s.change(action))
@@ -110,7 +112,7 @@ func Handler(site Site) http.Handler {
 		}
 	}
 	if s.Metrics != nil {
-		mux.Handle("GET /metrics", s.Metrics)
+		mux.Handle("GET /metrics", few(s.Metrics))
 	}
 	for name := range Assets {
 		mux.HandleFunc("GET /"+name, Asset)
@@ -232,9 +234,24 @@ func (s *server) snapshot() (*proto.JobStatus, <-chan struct{}) {
 	return s.Status.Snapshot()
 }
 
+// brief is snapshot without what grows with the job. Checkpoints may be waited for long, and by many
+// at a time.
+func (s *server) brief() (*proto.JobStatus, <-chan struct{}) {
+	all, changed := s.snapshot()
+	return &proto.JobStatus{
+		Id: all.Id, Name: all.Name, User: all.User, Framework: all.Framework, State: all.State, Why: all.Why, StartedUnixMs: all.StartedUnixMs, EndedUnixMs: all.EndedUnixMs,
+		Generation: all.Generation, TrackingUrl: all.TrackingUrl,
+	}, changed
+}
+
 // page returns a handler that shows a view.
 func (s *server) page(v view) http.Handler {
-	return serve(func(r *http.Request) ([]byte, error) { return s.makePage(v, r) })
+	return serve(func(r *http.Request) ([]byte, error) { return s.makePage(v, s.snapshot, r) })
+}
+
+// briefPage returns a handler that shows a view which is given what brief returns.
+func (s *server) briefPage(v view) http.Handler {
+	return serve(func(r *http.Request) ([]byte, error) { return s.makePage(v, s.brief, r) })
 }
 
 // serve returns a handler that answers with the page that f returns.
@@ -249,10 +266,10 @@ func serve(f func(*http.Request) ([]byte, error)) http.Handler {
 	})
 }
 
-// makePage makes the page of a view.
-func (s *server) makePage(v view, r *http.Request) ([]byte, error) {
+// makePage makes the page of a view of a status.
+func (s *server) makePage(v view, of func() (*proto.JobStatus, <-chan struct{}), r *http.Request) ([]byte, error) {
 	begin := time.Now()
-	status, changed := s.snapshot()
+	status, changed := of()
 	name, content, err := v(r, status)
 	if err != nil {
 		return nil, err
@@ -287,10 +304,10 @@ func writePage(w http.ResponseWriter, code int, text []byte) {
 	_, _ = w.Write(text) // the reader went away
 }
 
-// json returns a handler that answers with a view as JSON.
+// json returns a handler that answers with a view as JSON, which is given what brief returns.
 func (s *server) json(v view) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, _ := s.snapshot()
+		status, _ := s.brief()
 		_, content, err := v(r, status)
 		if err != nil {
 			failWith(w, r, err)

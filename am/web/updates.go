@@ -43,6 +43,32 @@ func (p *pace) get() time.Duration {
 	return min(max(minPace, paceCost*time.Duration(p.cost.Load())), maxPace)
 }
 
+const (
+	// maxMade is how many answers of a kind are made and sent at a time: each takes memory by the
+	// size of the job, of which the application master has little. waitMade is how long another
+	// one waits.
+	maxMade  = 8
+	waitMade = 20 * time.Second
+)
+
+// atATime returns what has handlers answer so many requests at a time, all of them together.
+func atATime(most int) func(http.Handler) http.Handler {
+	turn := make(chan struct{}, most)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), waitMade)
+			defer cancel()
+			select {
+			case turn <- struct{}{}:
+				defer func() { <-turn }()
+				next.ServeHTTP(w, r)
+			case <-ctx.Done():
+				Fail(w, r, http.StatusServiceUnavailable, "too many ask for it at the same time; try again")
+			}
+		})
+	}
+}
+
 // changes is a stream of server-sent events, one for each change of the job, with a pause
 // after each. The last one is "end".
 func (s *server) changes(w http.ResponseWriter, r *http.Request) {
@@ -142,7 +168,7 @@ func (s *server) shared(v view) http.Handler {
 	}
 	return serve(func(r *http.Request) ([]byte, error) {
 		return s.recent.get(r.URL.RawQuery, s.pace.get()/2, func() ([]byte, error) {
-			return s.makePage(v, r.WithContext(context.WithoutCancel(r.Context()))) // others wait for it
+			return s.makePage(v, s.snapshot, r.WithContext(context.WithoutCancel(r.Context()))) // others wait for it
 		})
 	})
 }

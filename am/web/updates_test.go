@@ -7,8 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"holdfast/am/status/samples"
 	"holdfast/am/web"
 	"holdfast/proto"
 )
@@ -88,4 +90,76 @@ func TestStreamsAreForThosePagesThatHaveThem(t *testing.T) {
 	if code := ask(http.MethodGet); code != http.StatusNotFound {
 		t.Errorf("through a proxy changes answer %d", code)
 	}
+}
+
+// crowded is a running job's status, and its samples, for which all who ask wait until a gate is
+// open.
+type crowded struct {
+	*proto.JobStatus
+	waiting *atomic.Int64
+	gate    chan struct{}
+}
+
+func (c crowded) wait() {
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
+	<-c.gate
+}
+
+func (c crowded) Snapshot() (*proto.JobStatus, <-chan struct{}) {
+	c.wait()
+	return c.JobStatus, make(chan struct{})
+}
+
+// TestACrowdDoesNotTakeTheMemory: however many ask at the same time, and for what, few answers are
+// made at a time, of which each takes memory; and all are made.
+func TestACrowdDoesNotTakeTheMemory(t *testing.T) {
+	for address, most := range map[string]int64{
+		"/": 8, "/task?task=worker-0": 8, "/plots": 8, "/status.json": 8, "/samples.json?task=*": 1, "/samples.csv?name=step": 1,
+	} {
+		t.Run(address, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := crowded{largeJob(10), new(atomic.Int64), make(chan struct{})}
+				measured := samples.New("job", time.Now(), nil)
+				site := web.Site{Status: c, Samples: func(_ context.Context, r *proto.SamplesRequest) (*proto.JobSamples, error) {
+					return measured.Select(r), nil
+				}}
+				pages := web.Handler(site)
+				var all sync.WaitGroup
+				for range 50 {
+					all.Go(func() {
+						w := httptest.NewRecorder()
+						if pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, nil)); w.Code != http.StatusOK {
+							t.Errorf("it answers %d: %s", w.Code, w.Body)
+						}
+					})
+				}
+				if synctest.Wait(); c.waiting.Load() != most {
+					t.Errorf("%d answers are made at a time, want %d", c.waiting.Load(), most)
+				}
+				close(c.gate)
+				all.Wait()
+			})
+		})
+	}
+	// Who waits in vain is told so.
+	synctest.Test(t, func(t *testing.T) {
+		c := crowded{largeJob(10), new(atomic.Int64), make(chan struct{})}
+		pages := web.Handler(web.Site{Status: c})
+		codes := make(chan int, 9)
+		for range cap(codes) {
+			go func() {
+				w := httptest.NewRecorder()
+				pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/status.json", nil))
+				codes <- w.Code
+			}()
+		}
+		if code := <-codes; code != http.StatusServiceUnavailable {
+			t.Errorf("the ninth is answered %d", code)
+		}
+		close(c.gate)
+		for range cap(codes) - 1 {
+			<-codes
+		}
+	})
 }

@@ -948,4 +948,25 @@ var clusterRules = []rule{
 		new:     `if quoted[i] = w; strings.Contains(w, " ") {`,
 		pkg:     "am/web", test: "TestCommandsOnPagesAreOfTheShell",
 	},
+	{
+		promise: "a crowd of readers does not take the application master's memory",
+		file:    "am/web/updates.go",
+		old:     `turn := make(chan struct{}, most)`,
+		new:     `turn := make(chan struct{}, 3*most)`,
+		pkg:     "am/web", test: "TestACrowdDoesNotTakeTheMemory",
+	},
+	{
+		promise: "logs are searched one at a time",
+		file:    "am/web/site.go",
+		old:     `search: make(chan struct{}, 1)`,
+		new:     `search: make(chan struct{}, 9)`,
+		pkg:     "am/web", test: "TestLogsAreSearchedOneAtATime",
+	},
+	{
+		promise: "of a time that is not of the job there are no numbers",
+		file:    "am/web/drawing/axis.go",
+		old:     `return a != nil && (q.From > a.End`,
+		new:     `return false && (q.From > a.End`,
+		pkg:     "am/web", test: "TestNumbersOfAPartThatIsNotThere",
+	},
 }
