@@ -94,6 +94,8 @@ func failWith(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusBadRequest
 	case errors.Is(err, errNotFound), inspect.IsMissing(err), inspect.IsUnplannable(err):
 		status = http.StatusNotFound
+	case errors.Is(err, errCrowd):
+		status = http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded):
 		status = http.StatusGatewayTimeout
 	}

@@ -76,24 +76,24 @@ type server struct {
 func Handler(site Site) http.Handler {
 	s := &server{Site: site, streams: make(chan struct{}, maxStreams), search: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
-	few := atATime(maxMade)
+	pages := make(turns, maxMade)
 	if s.Status != nil {
-		mux.Handle("GET /{$}", few(s.shared(s.job)))
-		mux.Handle("GET /task", atATime(maxMade)(s.page(s.task))) // which waits for a log
-		mux.Handle("GET /configuration", few(s.page(s.configuration)))
+		mux.Handle("GET /{$}", s.shared(pages, s.job))
+		mux.Handle("GET /task", s.page(make(turns, maxMade), s.task)) // which waits for a log
+		mux.Handle("GET /configuration", s.page(pages, s.configuration))
 		mux.HandleFunc("GET /log", s.log)
 		if !s.Polled {
 			mux.HandleFunc("GET /changes", s.changes)
 		}
-		mux.Handle("GET /status.json", few(http.HandlerFunc(s.statusJSON)))
+		mux.Handle("GET /status.json", make(turns, maxMade).handler(s.statusJSON))
 	} else {
 		mux.Handle("GET /{$}", s.briefPage(bounded(s.checkpoints)))
 	}
 	if s.Samples != nil {
-		one := atATime(1)
-		mux.Handle("GET /plots", few(s.page(s.plots)))
-		mux.Handle("GET /samples.json", one(http.HandlerFunc(s.samplesJSON)))
-		mux.Handle("GET /samples.csv", one(http.HandlerFunc(s.samplesCSV)))
+		one := make(turns, 1)
+		mux.Handle("GET /plots", s.page(pages, s.plots))
+		mux.Handle("GET /samples.json", one.handler(s.samplesJSON))
+		mux.Handle("GET /samples.csv", one.handler(s.samplesCSV))
 	}
 	if s.Checkpoints != nil {
 		for address, v := range map[string]view{"checkpoints": s.checkpoints, "checkpoint": s.checkpoint, "tensor": s.tensor, "difference": s.difference} {
@@ -112,16 +112,16 @@ func Handler(site Site) http.Handler {
 		}
 	}
 	if s.Metrics != nil {
-		mux.Handle("GET /metrics", few(s.Metrics))
+		mux.Handle("GET /metrics", make(turns, 1).handler(s.Metrics.ServeHTTP))
 	}
 	for name := range Assets {
 		mux.HandleFunc("GET /"+name, Asset)
 	}
-	pages := unknown(mux)
+	all := unknown(mux)
 	if s.Status != nil && s.Relay {
-		pages = beside(relay.New(s.pageOf), pages)
+		all = beside(relay.New(s.pageOf), all)
 	}
-	return Secured(pages)
+	return Secured(all)
 }
 
 // beside passes requests for the pages of tasks on to tasks, as they are: the paths below a task
@@ -244,9 +244,16 @@ func (s *server) brief() (*proto.JobStatus, <-chan struct{}) {
 	}, changed
 }
 
-// page returns a handler that shows a view.
-func (s *server) page(v view) http.Handler {
-	return serve(func(r *http.Request) ([]byte, error) { return s.makePage(v, s.snapshot, r) })
+// page returns a handler that shows a view, which it makes when its turn has come.
+func (s *server) page(t turns, v view) http.Handler {
+	return serve(func(r *http.Request) ([]byte, error) {
+		over, err := t.wait(r)
+		if err != nil {
+			return nil, err
+		}
+		defer over()
+		return s.makePage(v, s.snapshot, r)
+	})
 }
 
 // briefPage returns a handler that shows a view which is given what brief returns.

@@ -163,3 +163,38 @@ func TestACrowdDoesNotTakeTheMemory(t *testing.T) {
 		}
 	})
 }
+
+// stalled is the answer to somebody who does not take it before a gate is open.
+type stalled struct {
+	*httptest.ResponseRecorder
+	gate chan struct{}
+}
+
+func (s stalled) Write(b []byte) (int, error) {
+	<-s.gate
+	return s.ResponseRecorder.Write(b)
+}
+
+// TestWhoTakesNoAnswerKeepsNobodyFromTheirs: a page that was made waits for its reader without
+// others waiting for that.
+func TestWhoTakesNoAnswerKeepsNobodyFromTheirs(t *testing.T) {
+	for _, polled := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			pages := web.Handler(web.Site{Status: asked{largeJob(10), new(atomic.Int64)}, Polled: polled})
+			gate := make(chan struct{})
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() {
+					pages.ServeHTTP(stalled{httptest.NewRecorder(), gate}, httptest.NewRequest(http.MethodGet, "/", nil))
+				})
+			}
+			synctest.Wait()
+			w := httptest.NewRecorder()
+			if pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil)); w.Code != http.StatusOK {
+				t.Errorf("while 50 take no answer, another is answered %d", w.Code)
+			}
+			close(gate)
+			all.Wait()
+		})
+	}
+}

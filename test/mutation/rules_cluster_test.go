@@ -916,8 +916,8 @@ var clusterRules = []rule{
 	{
 		promise: "a task is asked for what the browser asks for",
 		file:    "am/web/site.go",
-		old:     `pages = beside(relay.New(s.pageOf), pages)`,
-		new:     `pages = beside(relay.New(s.pageOf), pages); mux.Handle("/web/", pages); pages = mux`,
+		old:     `all = beside(relay.New(s.pageOf), all)`,
+		new:     `mux.Handle("/web/", relay.New(s.pageOf)); all = mux`,
 		pkg:     "am/web/relay", test: "TestPathsOfATask",
 	},
 	{
@@ -950,9 +950,9 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "a crowd of readers does not take the application master's memory",
-		file:    "am/web/updates.go",
-		old:     `turn := make(chan struct{}, most)`,
-		new:     `turn := make(chan struct{}, 3*most)`,
+		file:    "am/web/site.go",
+		old:     `pages := make(turns, maxMade)`,
+		new:     `pages := make(turns, 3*maxMade)`,
 		pkg:     "am/web", test: "TestACrowdDoesNotTakeTheMemory",
 	},
 	{
