@@ -94,7 +94,7 @@ func failWith(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusBadRequest
 	case errors.Is(err, errNotFound), inspect.IsMissing(err), inspect.IsUnplannable(err):
 		status = http.StatusNotFound
-	case errors.Is(err, errCrowd):
+	case errors.Is(err, errTooMany):
 		status = http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded):
 		status = http.StatusGatewayTimeout

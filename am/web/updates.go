@@ -51,8 +51,8 @@ const (
 	waitMade = 20 * time.Second
 )
 
-// errCrowd is returned to those who have waited for so long.
-var errCrowd = errors.New("too many ask for it at the same time; try again")
+// errTooMany is returned to those who have waited for so long.
+var errTooMany = errors.New("too many ask for it at the same time; try again")
 
 // turns has an element for each answer that is being made, of as many as are made at a time.
 type turns chan struct{}
@@ -65,7 +65,7 @@ func (t turns) wait(r *http.Request) (over func(), err error) {
 	case t <- struct{}{}:
 		return func() { <-t }, nil
 	case <-ctx.Done():
-		return nil, errCrowd
+		return nil, errTooMany
 	}
 }
 

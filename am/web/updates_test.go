@@ -92,34 +92,34 @@ func TestStreamsAreForThosePagesThatHaveThem(t *testing.T) {
 	}
 }
 
-// crowded is a running job's status, and its samples, for which all who ask wait until a gate is
+// awaited is a running job's status, and its samples, for which all who ask wait until a gate is
 // open.
-type crowded struct {
+type awaited struct {
 	*proto.JobStatus
 	waiting *atomic.Int64
 	gate    chan struct{}
 }
 
-func (c crowded) wait() {
+func (c awaited) wait() {
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
 	<-c.gate
 }
 
-func (c crowded) Snapshot() (*proto.JobStatus, <-chan struct{}) {
+func (c awaited) Snapshot() (*proto.JobStatus, <-chan struct{}) {
 	c.wait()
 	return c.JobStatus, make(chan struct{})
 }
 
-// TestACrowdDoesNotTakeTheMemory: however many ask at the same time, and for what, few answers are
+// TestManyReadersDoNotTakeTheMemory: however many ask at the same time, and for what, few answers are
 // made at a time, of which each takes memory; and all are made.
-func TestACrowdDoesNotTakeTheMemory(t *testing.T) {
+func TestManyReadersDoNotTakeTheMemory(t *testing.T) {
 	for address, most := range map[string]int64{
 		"/": 8, "/task?task=worker-0": 8, "/plots": 8, "/status.json": 8, "/samples.json?task=*": 1, "/samples.csv?name=step": 1,
 	} {
 		t.Run(address, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := crowded{largeJob(10), new(atomic.Int64), make(chan struct{})}
+				c := awaited{largeJob(10), new(atomic.Int64), make(chan struct{})}
 				measured := samples.New("job", time.Now(), nil)
 				site := web.Site{Status: c, Samples: func(_ context.Context, r *proto.SamplesRequest) (*proto.JobSamples, error) {
 					return measured.Select(r), nil
@@ -144,7 +144,7 @@ func TestACrowdDoesNotTakeTheMemory(t *testing.T) {
 	}
 	// Who waits in vain is told so.
 	synctest.Test(t, func(t *testing.T) {
-		c := crowded{largeJob(10), new(atomic.Int64), make(chan struct{})}
+		c := awaited{largeJob(10), new(atomic.Int64), make(chan struct{})}
 		pages := web.Handler(web.Site{Status: c})
 		codes := make(chan int, 9)
 		for range cap(codes) {

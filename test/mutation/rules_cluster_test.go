@@ -949,11 +949,11 @@ var clusterRules = []rule{
 		pkg:     "am/web", test: "TestCommandsOnPagesAreOfTheShell",
 	},
 	{
-		promise: "a crowd of readers does not take the application master's memory",
+		promise: "many readers do not take the application master's memory",
 		file:    "am/web/site.go",
 		old:     `pages := make(turns, maxMade)`,
 		new:     `pages := make(turns, 3*maxMade)`,
-		pkg:     "am/web", test: "TestACrowdDoesNotTakeTheMemory",
+		pkg:     "am/web", test: "TestManyReadersDoNotTakeTheMemory",
 	},
 	{
 		promise: "logs are searched one at a time",
