@@ -45,7 +45,7 @@ func (s *Series) Reduce(points int) *Series {
 	s.IntervalMs *= int64(by)
 	none := float32(math.NaN())
 	for i := 0; i*by < n; i++ {
-		low, sum, count, high := none, float32(0), 0, none
+		low, sum, count, high := none, 0.0, 0, none
 		for j := i * by; j < min(n, (i+1)*by); j++ {
 			if !s.Has(j) {
 				continue
@@ -54,10 +54,10 @@ func (s *Series) Reduce(points int) *Series {
 				low, high = s.Min[j], s.Max[j]
 			}
 			low, high = min(low, s.Min[j]), max(high, s.Max[j])
-			sum += s.Mean[j]
+			sum += float64(s.Mean[j])
 			count++
 		}
-		s.Min[i], s.Mean[i], s.Max[i] = low, sum/float32(count), high // not a number without any
+		s.Min[i], s.Mean[i], s.Max[i] = low, float32(sum/float64(count)), high // not a number without any
 	}
 	n = (n + by - 1) / by
 	s.Min, s.Mean, s.Max = s.Min[:n], s.Mean[:n], s.Max[:n]
@@ -78,6 +78,18 @@ func (s *Series) Times() iter.Seq2[int, int64] {
 
 // Has reports whether something was measured in point i.
 func (s *Series) Has(i int) bool { return s.Mean[i] == s.Mean[i] }
+
+// dropInfinite takes what was measured out of points that are not finite, which cannot be drawn.
+func (s *Series) dropInfinite() {
+	for i := range s.Mean {
+		for _, v := range []float32{s.Min[i], s.Mean[i], s.Max[i]} {
+			if v-v != 0 { // nor is it a number if v is none
+				none := float32(math.NaN())
+				s.Min[i], s.Mean[i], s.Max[i] = none, none, none
+			}
+		}
+	}
+}
 
 // Cut drops the points that are not about a time between two moments, in milliseconds since
 // 1970, and returns the series; 0 for to means no end.
@@ -111,7 +123,8 @@ func SelectSamples(all *JobSamples, r *SamplesRequest) *JobSamples {
 	return selected
 }
 
-// UnmarshalSamples reads the text of SamplesFile.
+// UnmarshalSamples reads the text of SamplesFile. A point that is not finite is one in which
+// nothing was measured.
 func UnmarshalSamples(text []byte) (*JobSamples, error) {
 	s := &JobSamples{}
 	if err := proto.Unmarshal(text, s); err != nil {
@@ -122,6 +135,7 @@ func UnmarshalSamples(text []byte) (*JobSamples, error) {
 			if len(x.Min) != len(x.Mean) || len(x.Max) != len(x.Mean) || x.IntervalMs <= 0 {
 				return nil, fmt.Errorf("%s: the series %s of %s makes no sense", SamplesFile, x.Name, x.Task)
 			}
+			x.dropInfinite()
 		}
 	}
 	return s, nil

@@ -84,7 +84,7 @@ var families = []family{
 		})},
 	{name: "holdfast_step", help: "Step that a task reported last.", kind: gauge,
 		values: known(func(s *scrape) float64 { return float64(s.Step) })},
-	{name: "holdfast_steps_per_second", help: "Rate of steps.", kind: gauge,
+	{name: "holdfast_steps_per_second", help: "Rate of steps, which falls while none is reported.", kind: gauge,
 		values: known(func(s *scrape) float64 { return s.StepsPerSecond })},
 	{name: "holdfast_scalar", help: "Value of a scalar that a task reported last.", kind: gauge, labels: []string{"name"},
 		values: func(s *scrape, emit func(float64, ...string)) {

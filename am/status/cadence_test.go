@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/am/core"
 	"holdfast/am/status/samples"
 	"holdfast/proto"
 )
@@ -99,5 +102,42 @@ func TestLogsAreNotKeptForEver(t *testing.T) {
 	}
 	if n := len(s.logs); n > 200 || s.logs["c-0"] == "" || s.logs["c-9999"] == "" {
 		t.Errorf("%d are kept", n)
+	}
+}
+
+// TestLogsOfManyContainers: a large job gets many containers at once, and so does a successor, before
+// it is known what is in them. The logs of each are known all the same, however many came before.
+func TestLogsOfManyContainers(t *testing.T) {
+	const tasks = 300
+	worker := &proto.RoleSpec{Name: "worker", Count: tasks}
+	var list []core.Task
+	for i := range tasks {
+		list = append(list, core.Task{Name: fmt.Sprintf("worker-%d", i), Role: worker, Index: i, Port: 20000 + i})
+	}
+	begun := &proto.JobStatus{Tasks: make([]*proto.TaskStatus, tasks)} // as of a predecessor
+	for i := range begun.Tasks {
+		begun.Tasks[i] = &proto.TaskStatus{}
+	}
+	for _, before := range []int{0, 500, 1000} {
+		s := New(pb.Clone(begun).(*proto.JobStatus), samples.New("", time.Now(), nil), nil, 0)
+		job := core.New(list, 3, 0, core.Limits{})
+		for i := range before {
+			s.SetLogs(fmt.Sprintf("earlier-%d", i), "url")
+		}
+		n := 0
+		for _, a := range job.Step(time.Now(), core.Begin{}) {
+			if ask, ok := a.(core.Ask); ok {
+				s.SetLogs("c-"+ask.Task, "logs of "+ask.Task)
+				job.Step(time.Now(), core.Allocated{Request: ask.Request, Container: "c-" + ask.Task, Node: "n"})
+				n++
+			}
+		}
+		s.Apply(job, nil, nil)
+		status, _ := s.Snapshot()
+		for _, k := range status.Tasks {
+			if k.ContainerLogsUrl != "logs of "+k.Task {
+				t.Fatalf("after %d others, of %d containers the logs of %s are at %q", before, n, k.Task, k.ContainerLogsUrl)
+			}
+		}
 	}
 }

@@ -11,16 +11,27 @@ import (
 	"holdfast/proto"
 )
 
-// stepsInterval is how often steps are reported to core.
-const stepsInterval = time.Second
+const (
+	// stepsInterval is how often steps are reported to core.
+	stepsInterval = time.Second
+	// rateInterval is how long a measurement of the rate goes on at least, if steps are told of
+	// often enough.
+	rateInterval = time.Minute
+	// rateHeld is how long the rate stays as it was measured at least, as a save or an evaluation
+	// may take, and rateGaps for how many times as long as it takes from one report of a step to
+	// the next.
+	rateHeld, rateGaps = 2 * time.Minute, 3
+)
 
 // progress computes the rate of steps, and collects the steps that core is to be told.
 // It is not safe for concurrent use.
 type progress struct {
 	steps map[string]int64 // by task
-	rate  float64          // steps per second
+	rate  float64          // steps per second, when a step was told of last
 	from  time.Time        // the rate is measured since; zero: not yet
 	base  int64            // the step at from
+	last  time.Time        // when a step was told of last
+	gap   time.Duration    // from one such time to the next, as it was lately
 
 	news   map[string]int64 // steps that core was not told of, by task
 	other  map[string]int64 // progress that is no step, by task
@@ -51,12 +62,31 @@ func (p *progress) report(now time.Time, task string, step int64) bool {
 		return false
 	}
 	p.steps[task], p.news[task] = step, step
-	if p.from.IsZero() || step < p.base || now.Sub(p.from) > time.Minute {
+	if !p.last.IsZero() {
+		p.gap = (p.gap + now.Sub(p.last)) / 2
+	}
+	p.last = now
+	if p.from.IsZero() || step < p.base {
 		p.from, p.base = now, step
-	} else if d := now.Sub(p.from).Seconds(); d >= 1 {
-		p.rate = float64(step-p.base) / d
+		return true
+	}
+	d := now.Sub(p.from)
+	if d >= time.Second {
+		p.rate = float64(step-p.base) / d.Seconds()
+	}
+	if d > rateInterval {
+		p.from, p.base = now, step
 	}
 	return true
+}
+
+// fall returns what part of the rate that was measured is that of a time: where no step has been
+// told of for long, the rate is what it would be if one were told of then.
+func (p *progress) fall(now time.Time) float64 {
+	if since := now.Sub(p.last); !p.last.IsZero() && since > max(rateHeld, rateGaps*p.gap) {
+		return p.gap.Seconds() / since.Seconds()
+	}
+	return 1
 }
 
 // use takes in what a task's attempt has used.

@@ -3,10 +3,12 @@ package status
 import (
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"holdfast/am/core"
 	"holdfast/am/core/pace"
+	"holdfast/proto"
 )
 
 func TestProgress(t *testing.T) {
@@ -54,5 +56,43 @@ func TestProgress(t *testing.T) {
 	p.use("worker-0", 2*time.Second, 5)
 	if p.due(now.Add(pace.UsageInterval/2)) || !p.due(now.Add(pace.UsageInterval)) {
 		t.Error("core is told too often, or too seldom, what a task has used")
+	}
+}
+
+// TestTheRateIsThatOfNow: of steps that take longer than a minute there is one, too, and where no
+// steps are made any longer it is not that of before.
+func TestTheRateIsThatOfNow(t *testing.T) {
+	for _, c := range []struct {
+		every time.Duration
+		steps int64
+	}{{time.Second, 10}, {20 * time.Second, 1}, {90 * time.Second, 1}, {10 * time.Minute, 500}} {
+		t.Run(c.every.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTraining(t, proto.LossRule_LOSS_RULE_ALONE)
+				tr.step(0, core.Tick{})
+				now := func() float64 {
+					s, _ := tr.store.Snapshot()
+					return s.StepsPerSecond
+				}
+				want := float64(c.steps) / c.every.Seconds()
+				for i := range int64(100) {
+					if i > 1 && (now() < want/2 || now() > want*2) {
+						t.Fatalf("%d steps every %v are %v a second after %d of them", c.steps, c.every, now(), i)
+					}
+					tr.store.Heartbeat("c-worker-0", &proto.Heartbeat{Step: 1 + i*c.steps, ReportedSteps: 1})
+					time.Sleep(c.every)
+				}
+				for range 100 { // it hangs
+					tr.store.Heartbeat("c-worker-0", &proto.Heartbeat{Step: 1 + 99*c.steps, ReportedSteps: 1})
+					time.Sleep(c.every)
+				}
+				if c.every < 10*time.Second {
+					time.Sleep(10 * time.Minute)
+				}
+				if now() > want/20 {
+					t.Errorf("of %d steps every %v there are %v a second long after the last", c.steps, c.every, now())
+				}
+			})
+		})
 	}
 }

@@ -54,6 +54,7 @@ type Store struct {
 	totalGiven bool // the number of all steps, by the job's user
 	cadence    cadence
 	logs       map[string]string // URLs of NodeManagers' pages, by container
+	logged     []string          // the containers in logs, the oldest first
 	began      time.Time
 }
 
@@ -119,6 +120,9 @@ func (s *Store) snapshot() (status *proto.JobStatus, changed, news <-chan struct
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status = pb.Clone(s.status).(*proto.JobStatus)
+	if status.State == proto.JobState_JOB_STATE_RUNNING || status.State == proto.JobState_JOB_STATE_WAITING {
+		status.StepsPerSecond *= s.progress.fall(time.Now())
+	}
 	status.AmRssBytes, _ = proc.RSS(os.Getpid())
 	return status, subscribe(&s.changed), subscribe(&s.news)
 }
@@ -347,15 +351,24 @@ func (s *Store) SetLogs(container, url string) {
 	if s.logs == nil {
 		s.logs = map[string]string{}
 	}
-	// Those of containers that have ended make room, a few at a time.
-	if len(s.logs) > 2*len(s.hosted)+maxSpareLogs {
-		for c := range s.logs {
-			if s.hosted[c] == nil {
-				delete(s.logs, c)
-			}
-		}
+	if _, known := s.logs[container]; !known {
+		s.logged = append(s.logged, container)
 	}
 	s.logs[container] = url
+	// The oldest that host no task make room, many at a time. The newest may be about to.
+	newest := len(s.status.Tasks) + maxSpareLogs/2
+	if len(s.logged) <= 2*newest {
+		return
+	}
+	kept := s.logged[:0]
+	for i, c := range s.logged {
+		if s.hosted[c] == nil && i < len(s.logged)-newest {
+			delete(s.logs, c)
+			continue
+		}
+		kept = append(kept, c)
+	}
+	s.logged = kept
 }
 
 // Steps returns the step that a task reported last, and that of the newest complete

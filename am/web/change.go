@@ -96,16 +96,27 @@ type changeView struct {
 
 // parseChange returns the change that parameters ask for, and what plans it. who asks is recorded
 // with it.
-func (s *server) parseChange(action string, p url.Values, who string) (*changeView, inspect.Planner, error) {
-	v := &changeView{Action: action, Dir: number(p, "dir", 0)}
+func (s *server) parseChange(action string, p *parameters, who string) (*changeView, inspect.Planner, error) {
+	v := &changeView{Action: action, Dir: p.number("dir", 0, 0)}
+	var step int64
+	if action == "prune" {
+		v.Keep, v.Every = p.number("keep", keptByDefault, 1), int64(p.number("every", 0, 1))
+	} else {
+		var err error
+		if step, err = strconv.ParseInt(p.Get("step"), 10, 64); err != nil {
+			p.bad("step", "the step to go back to")
+		}
+	}
 	all := s.Checkpoints.Directories()
-	if v.Dir >= len(all) {
+	switch {
+	case p.err != nil:
+		return nil, nil, p.err
+	case v.Dir >= len(all):
 		return nil, nil, errNotFound
 	}
 	v.Path, v.URI = all[v.Dir].Path, all[v.Dir].URI
 	v.Parameters = url.Values{"dir": {strconv.Itoa(v.Dir)}}
 	if action == "prune" {
-		v.Keep, v.Every = max(1, number(p, "keep", keptByDefault)), int64(number(p, "every", 0))
 		command := []string{"yarn-submit", "ckpt", "prune", v.URI, "--keep", strconv.Itoa(v.Keep)}
 		v.Parameters.Set("keep", strconv.Itoa(v.Keep))
 		if v.Every > 0 {
@@ -113,12 +124,8 @@ func (s *server) parseChange(action string, p url.Values, who string) (*changeVi
 			command = append(command, "--every", every)
 			v.Parameters.Set("every", every)
 		}
-		v.Command = commandLine(command)
+		v.Command = shellLine(command)
 		return v, inspect.PlanPrune(v.Keep, v.Every), nil
-	}
-	step, err := strconv.ParseInt(p.Get("step"), 10, 64)
-	if err != nil {
-		return nil, nil, errNotFound
 	}
 	dir := path.Dir(p.Get("name"))
 	v.Parameters.Set("step", p.Get("step"))
@@ -127,7 +134,7 @@ func (s *server) parseChange(action string, p url.Values, who string) (*changeVi
 	if dir != "." {
 		command = append(command, "--dir", dir)
 	}
-	v.Command = commandLine(command)
+	v.Command = shellLine(command)
 	return v, inspect.PlanRollback(dir, step, who, proto.WritersJob), nil
 }
 
@@ -162,7 +169,7 @@ func (s *server) show(v *changeView, plan inspect.Plan, r *http.Request, status 
 // plan returns a view of a planned change.
 func (s *server) plan(action string) view {
 	return func(r *http.Request, status *proto.JobStatus) (string, any, error) {
-		v, planner, err := s.parseChange(action, r.URL.Query(), "")
+		v, planner, err := s.parseChange(action, parametersOf(r), "")
 		if err != nil {
 			return "", nil, err
 		}
@@ -177,6 +184,12 @@ func (s *server) plan(action string) view {
 		}
 		return "change", v, nil
 	}
+}
+
+// changed is what has come of a change; the plan is nil if there is none.
+type changed struct {
+	plan inspect.Plan
+	err  error
 }
 
 // change returns a handler that carries a change out whose plan was shown.
@@ -194,36 +207,52 @@ func (s *server) change(action string) http.Handler {
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
-		p, parseErr := url.ParseQuery(string(body)) // whatever its type: YARN's proxy reads a form itself
-		if err = errors.Join(err, parseErr); err != nil {
+		if err != nil {
 			Fail(w, r, http.StatusBadRequest, "read what is to be changed: "+err.Error())
 			return
 		}
+		p := parseParameters(string(body)) // whatever its type: YARN's proxy reads a form itself
 		v, planner, err := s.parseChange(action, p, who)
 		if err != nil {
 			failWith(w, r, err)
 			return
 		}
 		log = log.WithFields(logrus.Fields{"directory": v.URI, "change": v.Command})
+		ended := make(chan changed, 1)
+		go func() {
+			// The log says how it has ended, whether somebody waits for that or not.
+			c := changed{}
+			c.plan, c.err = s.Checkpoints.Execute(context.WithoutCancel(r.Context()), v.Dir, planner, func(id string) bool {
+				agreed := s.Changes.proves(p.Get("proof"), who, id)
+				if agreed {
+					log.Info("checkpoints are changed")
+				}
+				return agreed
+			})
+			if c.err != nil {
+				log.WithError(c.err).Warn("checkpoints were not changed, or not all")
+			} else {
+				log.Info("checkpoints have been changed")
+			}
+			ended <- c
+		}()
 		ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
 		defer cancel()
-		plan, err := s.Checkpoints.Execute(ctx, v.Dir, planner, func(id string) bool {
-			agreed := s.Changes.proves(p.Get("proof"), who, id)
-			if agreed {
-				log.Info("checkpoints are changed")
-			}
-			return agreed
-		})
-		status, changed := s.snapshot()
-		if plan != nil {
-			s.show(v, plan, r, status)
-		}
 		code := http.StatusOK
-		if err != nil {
-			log.WithError(err).Warn("checkpoints were not changed, or not all")
-			v.Error, code = err.Error(), http.StatusConflict
+		var c changed
+		select {
+		case c = <-ended:
+			if c.err != nil {
+				v.Error, code = c.err.Error(), http.StatusConflict
+			}
+		case <-ctx.Done():
+			v.Error, code = "The change takes long, and goes on: look at the checkpoints again in a while.", http.StatusAccepted
 		}
-		text, renderErr := s.render(begin, status, changed, "change", v)
+		status, news := s.brief()
+		if c.plan != nil {
+			s.show(v, c.plan, r, status)
+		}
+		text, renderErr := s.render(begin, status, news, "change", v)
 		if renderErr != nil {
 			failWith(w, r, renderErr)
 			return

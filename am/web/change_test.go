@@ -1,22 +1,28 @@
 package web_test
 
 import (
+	"context"
 	"errors"
+	"html"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"holdfast/am/web"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
@@ -265,5 +271,119 @@ func TestNewerCheckpointsAreMovedAside(t *testing.T) {
 	_, form = follow("/checkpoints", "Restore") // the newest is the first in the list
 	if w := send(site, http.MethodPost, "/rollback", form, "Sec-Fetch-Site", "same-origin"); w.Code != http.StatusOK || there() != "789" {
 		t.Errorf("forward again it answers %d, and there are %s:\n%s", w.Code, there(), w.Body)
+	}
+}
+
+// TestAPlanIsOfWhatWasAskedFor: of what cannot be read nothing is planned, and nothing done, in its
+// place.
+func TestAPlanIsOfWhatWasAskedFor(t *testing.T) {
+	site, _, _, there := checkpointed(t, true)
+	for _, query := range []string{
+		"keep=x", "keep=0", "keep=-1", "keep=1e1", "keep=99999999999999999999", "every=0", "every=-5", "every=x", "dir=x", "dir=-1", "keep=%zz", "keep=1;every=2",
+	} {
+		for _, page := range []string{"/prune", "/prune.json"} {
+			w := httptest.NewRecorder()
+			web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, page+"?"+query, nil))
+			if w.Code != http.StatusBadRequest {
+				t.Errorf("%s?%s answers %d: %s", page, query, w.Code, w.Body)
+			}
+		}
+	}
+	if text := get(t, site, "/prune?dir=0&keep=2&every="); !strings.Contains(text, `name="every" min="1" value=""`) {
+		t.Errorf("the form of a plan without a multiple is\n%s", text)
+	}
+	form := planned(t, site, "/prune?dir=0&keep=2", "alice")
+	for name, value := range map[string]string{"keep": "x", "dir": "x", "every": "-1"} {
+		changed := maps.Clone(form)
+		changed.Set(name, value)
+		if w := send(site, http.MethodPut, "/prune", changed); w.Code != http.StatusBadRequest || there() != "789" {
+			t.Errorf("%s=%s answers %d, and leaves %s: %s", name, value, w.Code, there(), w.Body)
+		}
+	}
+	for _, query := range []string{"", "step=x", "step="} {
+		w := httptest.NewRecorder()
+		web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/rollback.json?name=m-8&"+query, nil))
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "the step to go back to") {
+			t.Errorf("a rollback to %q answers %d: %s", query, w.Code, w.Body)
+		}
+	}
+}
+
+// TestCommandsOnPagesAreOfTheShell: a shell takes the command that a page shows as it is meant,
+// whatever the directory is called.
+func TestCommandsOnPagesAreOfTheShell(t *testing.T) {
+	for _, name := range []string{"plain-1.5_x", "token=1", "a b", "a(1)", "[ab]*?", "{a,b}", "{a..c}", "a #b", "!x", `it's "$HOME"`, "x;y&z|<>", "back\\slash", "\u00e4"} {
+		dir := filepath.Join(t.TempDir(), name)
+		save(t, dir, "step-7/data", "step-7/COMMITTED")
+		text := get(t, browse(t, dir), "/prune?keep=2")
+		_, command, _ := strings.Cut(text, "As a command:</p>\n<pre>")
+		command, _, _ = strings.Cut(command, "</pre>")
+		for _, shell := range []string{"sh", "bash"} {
+			words, err := exec.CommandContext(t.Context(), shell, "-c", "printf '%s\\n' "+html.UnescapeString(command)).CombinedOutput()
+			if want := "yarn-submit\nckpt\nprune\n" + dir + "\n--keep\n2\n"; err != nil || string(words) != want {
+				t.Errorf("%s takes %s as %q, %v; want %q", shell, command, words, err, want)
+			}
+		}
+	}
+}
+
+// slow is a store in which nothing is removed before a gate is open.
+type slow struct {
+	store.Store
+	gate chan struct{}
+}
+
+func (s slow) Remove(ctx context.Context, name string) error {
+	select {
+	case <-s.gate:
+	case <-ctx.Done():
+	}
+	return s.Store.Remove(ctx, name)
+}
+
+// TestTheLogSaysHowAChangeHasEnded: also where nobody has waited for that.
+func TestTheLogSaysHowAChangeHasEnded(t *testing.T) {
+	site, dir, audit, there := checkpointed(t, false)
+	form := planned(t, site, "/prune?dir=0&keep=1", "alice")
+	gate := make(chan struct{})
+	b := inspect.NewBrowser([]inspect.Directory{{URI: dir}}, func(ctx context.Context, uri string) (store.Store, error) {
+		s, err := store.OpenExisting(ctx, uri, nil)
+		return slow{s, gate}, err
+	})
+	defer b.Close()
+	site.Checkpoints = b
+	ctx, leave := context.WithCancel(t.Context())
+	answered := make(chan int, 1)
+	go func() {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPut, "/prune", strings.NewReader(form.Encode()))
+		r.Header.Set("User", "alice")
+		w := httptest.NewRecorder()
+		web.Handler(site).ServeHTTP(w, r)
+		answered <- w.Code
+	}()
+	said := func(what string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			if line := audit.LastEntry(); line != nil && line.Message == what {
+				return
+			} else if time.Now().After(end) {
+				t.Fatalf("the log never says %q, but %+v", what, line)
+			}
+		}
+	}
+	said("checkpoints are changed")
+	leave()
+	if code := <-answered; code != http.StatusAccepted {
+		t.Errorf("who does not wait for it is answered %d", code)
+	}
+	close(gate)
+	said("checkpoints have been changed")
+	for _, line := range audit.AllEntries() {
+		if line.Level < logrus.InfoLevel {
+			t.Errorf("the log says %s: %s", line.Level, line.Message)
+		}
+	}
+	if got := there(); got != "9" {
+		t.Errorf("there are %s", got)
 	}
 }

@@ -108,8 +108,12 @@ func shapeText(shape []int64) string {
 
 // checkpoint shows one checkpoint: its files and tensors.
 func (s *server) checkpoint(r *http.Request, _ *proto.JobStatus) (string, any, error) {
-	p := r.URL.Query()
-	v := &checkpointView{Dir: number(p, "dir", 0), Query: tensorQuery{p.Get("q"), p.Get("sort")}, Asked: p.Get("verify") != ""}
+	p := parametersOf(r)
+	v := &checkpointView{Dir: p.number("dir", 0, 0), Query: tensorQuery{p.Get("q"), p.Get("sort")}, Asked: p.Get("verify") != ""}
+	filesPage, tensorsPage := p.number("files", 1, 1), p.number("page", 1, 1)
+	if p.err != nil {
+		return "", nil, p.err
+	}
 	var err error
 	if v.Entry, err = s.Checkpoints.Checkpoint(r.Context(), v.Dir, p.Get("at")); err != nil {
 		return "", nil, err
@@ -117,10 +121,10 @@ func (s *server) checkpoint(r *http.Request, _ *proto.JobStatus) (string, any, e
 	v.Path = s.Checkpoints.Directories()[v.Dir].Path
 	v.checkpointRow = checkpointRow{Checkpoint: &v.Entry.Checkpoint, Address: checkpointAddress(v.Dir, v.Entry.Location), Now: time.Now()}
 	files := v.Entry.Files()
-	v.FilePage = page("checkpoint", p, "files", len(files), number(p, "files", 1), filesShown)
+	v.FilePage = page("checkpoint", p.Values, "files", len(files), filesPage, filesShown)
 	v.Files = files[v.FilePage.First:v.FilePage.End]
 	if v.Entry.HasTensors() {
-		if err := v.findTensors(r.Context(), s.Checkpoints, p); err != nil {
+		if err := v.findTensors(r.Context(), s.Checkpoints, p.Values, tensorsPage); err != nil {
 			v.TensorsError = err.Error()
 		}
 	}
@@ -135,7 +139,7 @@ func (s *server) checkpoint(r *http.Request, _ *proto.JobStatus) (string, any, e
 	return "checkpoint", v, nil
 }
 
-func (v *checkpointView) findTensors(ctx context.Context, b *inspect.Browser, p url.Values) error {
+func (v *checkpointView) findTensors(ctx context.Context, b *inspect.Browser, p url.Values, number int) error {
 	all, err := b.Tensors(ctx, v.Dir, v.Entry)
 	if err != nil {
 		return err
@@ -154,7 +158,7 @@ func (v *checkpointView) findTensors(ctx context.Context, b *inspect.Browser, p 
 		slices.SortFunc(matching, func(a, b inspect.Tensor) int { return strings.Compare(a.Name, b.Name) })
 	}
 	v.Total, v.Matching = len(all), len(matching)
-	v.TensorPage = page("checkpoint", p, "page", len(matching), number(p, "page", 1), tensorsShown)
+	v.TensorPage = page("checkpoint", p, "page", len(matching), number, tensorsShown)
 	for _, t := range matching[v.TensorPage.First:v.TensorPage.End] {
 		v.Tensors = append(v.Tensors, tensorRow{t, tensorAddress(v.Dir, v.Entry.Location, t.Name)})
 	}
@@ -190,7 +194,7 @@ func commandsFor(e *inspect.Entry) []string {
 	if e.Step != nil {
 		which = strconv.FormatInt(*e.Step, 10)
 	}
-	command := func(args ...string) string { return commandLine(append([]string{"yarn-submit", "ckpt"}, args...)) }
+	command := func(args ...string) string { return shellLine(append([]string{"yarn-submit", "ckpt"}, args...)) }
 	var list []string
 	if !e.Retained {
 		list = append(list, command("get", e.Directory, e.Name, "DIR"), command("verify", e.Directory, e.Name))

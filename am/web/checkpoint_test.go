@@ -232,3 +232,19 @@ func copyFiles(t *testing.T, dir string, names map[string]string) {
 		}
 	}
 }
+
+// TestATensorWithoutANumber: of one whose values are all not a number or infinite, no range, mean
+// and norm are told, which would be those of others.
+func TestATensorWithoutANumber(t *testing.T) {
+	dir := t.TempDir()
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	saveTensors(t, filepath.Join(dir, "model-10.safetensors"), tensors{"lost": {nan, inf, nan, -inf}, "half": {nan, 2, 2, 2}})
+	site := browse(t, dir)
+	text := get(t, site, "/tensor?at=model-10.safetensors&tensor=lost")
+	if strings.Contains(text, "<dt>Mean") || strings.Contains(text, "<dt>Norm") || strings.Contains(text, "0 to 0") || !strings.Contains(text, "<dt>Range<dd>no value is finite") || !strings.Contains(text, `<dt>NaN<dd class="failed">2`) {
+		t.Errorf("the page says:\n%s", text)
+	}
+	if text := get(t, site, "/tensor?at=model-10.safetensors&tensor=half"); !strings.Contains(text, "<dt>Range<dd>2 to 2") || !strings.Contains(text, "<dt>Mean<dd>2") {
+		t.Errorf("where some are numbers the page says:\n%s", text)
+	}
+}

@@ -77,30 +77,22 @@ type checkpointRow struct {
 type checkpointQuery struct {
 	Dir         int // -1: all
 	Text, State string
-	Step        *int64 // nil: any
+	StepText    string // as it was written
+	Step        *int64 // nil: any, or what was written is none
 	Page        int
 }
 
-func parseCheckpointQuery(p url.Values) checkpointQuery {
-	q := checkpointQuery{Dir: -1, Text: p.Get("q"), State: p.Get("state"), Page: number(p, "page", 1)}
-	if p.Has("dir") {
-		q.Dir = number(p, "dir", -1)
-	}
+func parseCheckpointQuery(p *parameters) checkpointQuery {
+	q := checkpointQuery{Dir: p.number("dir", -1, 0), Text: p.Get("q"), State: p.Get("state"), StepText: p.Get("step"), Page: p.number("page", 1, 1)}
 	// As people write it, too: 12,000.
-	if step, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "").Replace(p.Get("step")), 10, 64); err == nil {
+	if step, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "").Replace(q.StepText), 10, 64); err == nil {
 		q.Step = &step
 	}
 	return q
 }
 
-// number returns a parameter that is a number of at least 0; other without it.
-func number(p url.Values, name string, other int) int {
-	n, err := strconv.Atoi(p.Get(name))
-	if err != nil || n < 0 {
-		return other
-	}
-	return n
-}
+// NoStep reports whether what was written for a step is none.
+func (q checkpointQuery) NoStep() bool { return strings.TrimSpace(q.StepText) != "" && q.Step == nil }
 
 // Any reports whether the query leaves checkpoints out.
 func (q checkpointQuery) Any() bool { return q.Text != "" || q.State != "" || q.Step != nil }
@@ -113,13 +105,10 @@ func (q checkpointQuery) parameters() url.Values {
 	if q.Dir >= 0 {
 		p.Set("dir", strconv.Itoa(q.Dir))
 	}
-	for key, value := range map[string]string{"q": q.Text, "state": q.State} {
+	for key, value := range map[string]string{"q": q.Text, "state": q.State, "step": q.StepText} {
 		if value != "" {
 			p.Set(key, value)
 		}
-	}
-	if q.Step != nil {
-		p.Set("step", strconv.FormatInt(*q.Step, 10))
 	}
 	if q.Page > 1 {
 		p.Set("page", strconv.Itoa(q.Page))
@@ -151,7 +140,14 @@ func stateOf(c *inspect.Checkpoint) string {
 
 // checkpoints shows the checkpoints of the job's directories.
 func (s *server) checkpoints(r *http.Request, status *proto.JobStatus) (string, any, error) {
-	q := parseCheckpointQuery(r.URL.Query())
+	p := parametersOf(r)
+	q := parseCheckpointQuery(p)
+	if q.NoStep() && asksJSON(r) { // the page says so beside the field
+		p.bad("step", "a number")
+	}
+	if p.err != nil {
+		return "", nil, p.err
+	}
 	all := s.Checkpoints.Directories()
 	v := &checkpointsView{Query: q, Several: len(all) > 1, States: []string{"sealed", "complete", "in progress", "torn", "unchecked", "retained", "moved aside"}}
 	each := checkpointsShown
@@ -200,8 +196,11 @@ func (v *directoryView) show(each int) {
 			matching = append(matching, e)
 		}
 	}
-	if v.Query.Step != nil {
+	switch {
+	case v.Query.Step != nil:
 		v.Answer = v.answerStep(*v.Query.Step)
+	case v.Query.NoStep():
+		v.Answer = &stepAnswer{Text: fmt.Sprintf("“%s” is no step: write a number.", v.Query.StepText), Class: "torn"}
 	}
 	v.Matching = len(matching)
 	v.pager = page("checkpoints", v.Query.parameters(), "page", v.Matching, v.Query.Page, each)

@@ -310,3 +310,24 @@ func TestRetainedAndMovedAsideOnThePage(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsNoStep: to a step that is none the page does not answer with all there is, and neither
+// do addresses of JSON.
+func TestWhatIsNoStep(t *testing.T) {
+	dir := t.TempDir()
+	save(t, dir, "step-7/data", "step-7/COMMITTED")
+	site := browse(t, dir)
+	if text := get(t, site, "/checkpoints?step=7k"); !strings.Contains(text, "“7k” is no step") || !strings.Contains(text, `name="step" value="7k"`) {
+		t.Errorf("to the step 7k the page answers:\n%s", text)
+	}
+	for _, address := range []string{
+		"/checkpoints.json?step=7k", "/checkpoints.json?dir=x", "/checkpoints.json?page=x", "/checkpoints.json?page=0", "/checkpoint.json?at=step-7&dir=x", "/checkpoint?at=step-7&files=x",
+		"/difference.json?from=step-7&to=step-7&dir=x", "/tensor.json?at=step-7&dir=x", "/task?task=ps-1&attempt=x", "/log?task=ps-1&attempt=0&process=-1",
+	} {
+		w := httptest.NewRecorder()
+		web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, nil))
+		if w.Code != http.StatusBadRequest || strings.Contains(address, ".json") && !strings.Contains(w.Body.String(), `"kind":"usage"`) {
+			t.Errorf("%s answers %d: %s", address, w.Code, w.Body)
+		}
+	}
+}

@@ -11,8 +11,13 @@ import (
 	"holdfast/proto"
 )
 
-// secretName matches the names of variables and flags whose values are not shown.
-var secretName = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|api_?-?key|access_?-?key|private_?-?key`)
+// secretName matches the names of variables and flags whose values are not shown: those with one
+// of some words in them, and those at whose end is a shorter one, as in SSH_KEY, --signing-key and
+// signingKey.
+var secretName = regexp.MustCompile(`(?i:passw|passphrase|secret|token|credential|api_?-?key|access_?-?key|private_?-?key)|(?i:(?:^|[^a-z])(?:key|pass|pwd)$)|[a-z](?:Key|Pass|Pwd)$`)
+
+// urlPassword matches the password in a URL.
+var urlPassword = regexp.MustCompile(`(://[^/?#\s:@]*:)[^/?#\s@]+@`)
 
 const hidden = "(hidden)"
 
@@ -103,11 +108,16 @@ func shownValue(name, value string) string {
 	if secretName.MatchString(name) {
 		return hidden
 	}
-	return value
+	return withoutPasswords(value)
 }
 
-// commandLine returns a command as a shell takes it, with the values of flags that are
-// secrets by their names hidden.
+// withoutPasswords returns a text without the passwords of the URLs in it.
+func withoutPasswords(text string) string {
+	return urlPassword.ReplaceAllString(text, "${1}"+hidden+"@")
+}
+
+// commandLine returns a command as shellLine does, with the values of flags that are secrets by
+// their names hidden.
 func commandLine(command []string) string {
 	var parts []string
 	hide := false
@@ -121,10 +131,22 @@ func commandLine(command []string) string {
 		default:
 			hide = strings.HasPrefix(arg, "-") && secretName.MatchString(arg)
 		}
-		if arg == "" || strings.ContainsAny(arg, " \t\n'\"$\\`|&;<>*?") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		parts = append(parts, arg)
+		parts = append(parts, withoutPasswords(arg))
 	}
-	return strings.Join(parts, " ")
+	return shellLine(parts)
+}
+
+// plainWord matches what a shell takes as it is. Braces are special to it only around a list or a
+// range, and parentheses around what was hidden are to be seen for what they are.
+var plainWord = regexp.MustCompile(`^(?:[\pL\pN_@%+=:,./-]|\{[\pL\pN_]*\}|\(hidden\))+$`)
+
+// shellLine returns a command as a shell takes it.
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if quoted[i] = w; !plainWord.MatchString(w) {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
 }

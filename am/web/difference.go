@@ -51,8 +51,12 @@ func (c changeRow) Relative() string {
 
 // difference compares two checkpoints.
 func (s *server) difference(r *http.Request, _ *proto.JobStatus) (string, any, error) {
-	p := r.URL.Query()
-	v := &differenceView{Dir: number(p, "dir", 0), Query: tensorQuery{p.Get("q"), p.Get("sort")}}
+	p := parametersOf(r)
+	v := &differenceView{Dir: p.number("dir", 0, 0), Query: tensorQuery{p.Get("q"), p.Get("sort")}}
+	number := p.number("page", 1, 1)
+	if p.err != nil {
+		return "", nil, p.err
+	}
 	from, err := s.Checkpoints.Checkpoint(r.Context(), v.Dir, p.Get("from"))
 	if err != nil {
 		return "", nil, err
@@ -70,12 +74,12 @@ func (s *server) difference(r *http.Request, _ *proto.JobStatus) (string, any, e
 	ctx, cancel := waiting(r)
 	defer cancel()
 	v.Read = s.Checkpoints.Compare(ctx, v.Dir, from, to)
-	v.show(p)
+	v.show(p.Values, number)
 	return "difference", v, nil
 }
 
 // show selects what is shown of the changes.
-func (v *differenceView) show(p url.Values) {
+func (v *differenceView) show(p url.Values, number int) {
 	like := inspect.Like(v.Query.Text)
 	var matching []inspect.Change
 	for _, c := range v.Read.Result.Changes {
@@ -92,7 +96,7 @@ func (v *differenceView) show(p url.Values) {
 		slices.SortStableFunc(matching, func(a, b inspect.Change) int { return cmp.Compare(relative(b), relative(a)) })
 	}
 	v.Matching = len(matching)
-	v.pager = page("difference", p, "page", len(matching), number(p, "page", 1), changesShown)
+	v.pager = page("difference", p, "page", len(matching), number, changesShown)
 	for _, c := range matching[v.First:v.End] {
 		row := changeRow{Change: c}
 		if c.From != "" {

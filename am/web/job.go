@@ -38,6 +38,7 @@ type jobView struct {
 	Timeline  *drawing.Timeline
 	Parts     *parts // of the timeline
 	Plots     *plots
+	NoPlots   string         // why they are not known
 	Incidents []incidentView // the newest first
 	Older     int            // incidents
 	All       int            // incidents, in whatever part of the job's life
@@ -85,19 +86,18 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 			}
 		}
 	}
-	v.Timeline = drawing.NewTimeline(status, v.Query.Part, now)
-	part := (*drawing.Axis)(nil)
-	if v.Timeline != nil {
-		part = &v.Timeline.Axis
+	part := drawing.NewAxis(status, v.Query.Part, now)
+	v.Incidents, v.Older = newestIncidents(status, part, "")
+	v.Timeline = drawing.NewTimeline(status, part, addressesOf(status, v.Incidents, ""))
+	if part != nil {
 		v.Parts = newParts(part, v.Query.PartAddress)
 	}
 	var err error
 	if v.Plots, err = s.mainPlots(r.Context(), status, v.Query.Part); err != nil {
-		return "", nil, err
+		v.Plots, v.NoPlots = &plots{}, err.Error()
 	}
 	v.Timeline.AddCheckpoints(v.Plots.Checkpoints)
 	v.All = len(status.Incidents)
-	v.Incidents, v.Older = newestIncidents(status, part)
 	v.Formed = newestGenerations(status)
 	v.Avoided = status.Avoiding(now)
 	v.Rows, v.Matching = taskRows(status, v.Query, now)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -123,7 +124,7 @@ func (s *server) readLog(ctx context.Context, l logFile, search string) (*logVie
 	if search == "" {
 		lines, v.Cut, err = lastLines(r, v.Size)
 	} else {
-		lines, v.Found, err = searchLines(r, v.Size, search)
+		lines, v.Found, err = s.searchLog(ctx, r, v.Size, search)
 		v.Cut = v.Size > logSearched
 	}
 	if err != nil {
@@ -152,41 +153,83 @@ func lastLines(r io.ReaderAt, size int64) (lines []string, cut bool, err error) 
 	return lines, from > 0, nil
 }
 
+// searchLog is searchLines when its turn has come, since much is read for each search.
+func (s *server) searchLog(ctx context.Context, r io.ReaderAt, size int64, text string) (lines []string, found int, err error) {
+	select {
+	case s.search <- struct{}{}:
+		defer func() { <-s.search }()
+	case <-ctx.Done():
+		return nil, 0, fmt.Errorf("others are searched first; try again: %w", ctx.Err())
+	}
+	return searchLines(r, size, text)
+}
+
 // searchLines returns the last logFound lines that have a text in them, in any case, of the
-// last logSearched bytes of a log, and how many such lines there are. It holds no more than
-// those lines in memory, each up to lineSearched bytes.
+// last logSearched bytes of a log, and how many such lines there are. Of a line it takes what is
+// shown, which is what follows the last carriage return, and of that lineSearched bytes. It holds
+// no more than those of the lines that it returns in memory.
 func searchLines(r io.ReaderAt, size int64, text string) (lines []string, found int, err error) {
 	from := max(0, size-logSearched)
 	scan := bufio.NewReaderSize(io.NewSectionReader(r, from, size-from), lineSearched)
 	wanted := strings.ToLower(text)
-	for continued := false; ; {
-		line, isPrefix, err := scan.ReadLine()
-		switch {
-		case err == io.EOF:
-			return lines, found, nil
-		case err != nil:
+	var line shownLine
+	for ended := false; !ended; {
+		part, isPrefix, err := scan.ReadLine()
+		if ended = err == io.EOF; err != nil && !ended {
 			return nil, 0, err
-		case !continued && strings.Contains(strings.ToLower(string(line)), wanted):
+		}
+		line.add(part)
+		if isPrefix {
+			continue
+		}
+		if shown := string(line.text); strings.Contains(strings.ToLower(shown), wanted) {
 			found++
-			if lines = append(lines, string(line)); len(lines) > logFound {
+			if lines = append(lines, shown); len(lines) > logFound {
 				lines = slices.Delete(lines, 0, 1)
 			}
 		}
-		continued = isPrefix
+		line = shownLine{text: line.text[:0]}
+	}
+	return lines, found, nil
+}
+
+// shownLine is what is shown of a line that is read in parts, up to lineSearched bytes.
+type shownLine struct {
+	text     []byte
+	returned bool // what follows is written over it
+}
+
+func (l *shownLine) add(part []byte) {
+	for {
+		piece, rest, returned := bytes.Cut(part, []byte{'\r'})
+		if len(piece) > 0 {
+			if l.returned {
+				l.text, l.returned = l.text[:0], false
+			}
+			l.text = append(l.text, piece[:min(len(piece), lineSearched-len(l.text))]...)
+		}
+		if !returned {
+			return
+		}
+		l.returned, part = true, rest
 	}
 }
 
-// log answers with a whole log, as it was written.
+// log answers with a whole log, as it was written. It says how long that is, so that nobody takes
+// a part of a log for all of it where it cannot be read to its end.
 func (s *server) log(w http.ResponseWriter, r *http.Request) {
-	p := r.URL.Query()
+	p := parametersOf(r)
+	attempt, process := p.number("attempt", -1, 0), p.number("process", 0, 0)
 	status, _ := s.Status.Snapshot()
 	t := taskOf(status, p.Get("task"))
-	attempt, err := strconv.Atoi(p.Get("attempt"))
-	if t == nil || err != nil || attempt < 0 || s.Files == nil {
-		http.Error(w, errNotFound.Error(), http.StatusNotFound)
+	switch {
+	case p.err != nil:
+		failWith(w, r, p.err)
+		return
+	case t == nil || attempt < 0 || s.Files == nil:
+		failWith(w, r, errNotFound)
 		return
 	}
-	process, _ := strconv.Atoi(p.Get("process")) // else 0
 	text, err := s.openLog(r.Context(), logFile{Task: t.Task, Attempt: attempt, Process: process})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -198,7 +241,12 @@ func (s *server) log(w http.ResponseWriter, r *http.Request) {
 	}
 	defer text.Close()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.Copy(&patientWriter{w, http.NewResponseController(w)}, io.NewSectionReader(text, 0, text.Size())) // the reader went away
+	w.Header().Set("Content-Length", strconv.FormatInt(text.Size(), 10))
+	if r.Method == http.MethodHead {
+		return
+	}
+	// An answer that ends early is broken off.
+	_, _ = io.Copy(&patientWriter{w, http.NewResponseController(w)}, io.NewSectionReader(text, 0, text.Size()))
 }
 
 // patientWriter allows each part of a long response its own time.

@@ -173,3 +173,18 @@ func TestWhatHappenedInAPart(t *testing.T) {
 		t.Errorf("where nothing was lost the page says:\n%s", text)
 	}
 }
+
+// TestNumbersOfAPartThatIsNotThere: of a time before the job's life, or after it, there are no
+// numbers, and not those of all of it.
+func TestNumbersOfAPartThatIsNotThere(t *testing.T) {
+	site := measured(1) // from 08:00 to 09:00
+	for _, part := range []string{"from=2028-01-01", "to=2020-01-01", "from=2027-01-15T09:30:00Z&to=2027-01-15T09:35:00Z"} {
+		var got struct{ Series []struct{ Mean []*float64 } }
+		if err := json.Unmarshal([]byte(get(t, site, "/samples.json?name=loss&"+part)), &got); err != nil || len(got.Series) != 1 || len(got.Series[0].Mean) != 0 {
+			t.Errorf("%s has the values %+v, %v", part, got, err)
+		}
+		if rows := strings.Count(get(t, site, "/samples.csv?name=loss&role=worker&"+part), "\n"); rows != 1 {
+			t.Errorf("%s has %d rows", part, rows)
+		}
+	}
+}

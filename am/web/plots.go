@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"html/template"
 	"math"
 	"net/http"
@@ -165,6 +166,8 @@ func (v *plots) reduced(s *proto.Series) int {
 
 // mark marks losses, what followed, and checkpoints.
 func (v *plots) mark(status *proto.JobStatus, all *proto.JobSamples) {
+	shown, _ := newestIncidents(status, nil, "")
+	address := addressesOf(status, shown, "./")
 	for _, i := range status.Incidents {
 		back := i.RecoveredUnixMs
 		if back == 0 && status.IsOpen(i) {
@@ -175,7 +178,7 @@ func (v *plots) mark(status *proto.JobStatus, all *proto.JobSamples) {
 			v.Down = append(v.Down, drawing.Bar{X: x, Width: drawing.Percent(max(drawing.MinBar, v.X(back)-x))})
 		}
 		if v.Has(i.AtUnixMs) {
-			v.Losses = append(v.Losses, drawing.Mark{X: v.X(i.AtUnixMs), Title: text.MomentTitle(i.AtUnixMs, i.Task+" lost: "+i.Cause), Address: "./#" + drawing.IncidentID(i)})
+			v.Losses = append(v.Losses, drawing.Mark{X: v.X(i.AtUnixMs), Title: text.MomentTitle(i.AtUnixMs, i.Task+" lost: "+i.Cause), Address: address(i)})
 		}
 	}
 	v.Checkpoints = v.CheckpointMarks(all)
@@ -184,19 +187,21 @@ func (v *plots) mark(status *proto.JobStatus, all *proto.JobSamples) {
 // samplesJSON answers with samples as JSON: the parameters name and task select, each any
 // number of times, span, or from and to, a part of the job's life, and points bounds their points.
 func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
-	p := r.URL.Query()
-	points, err := strconv.Atoi(p.Get("points"))
-	if p.Get("points") != "" && (err != nil || points < 1) {
-		Fail(w, r, http.StatusBadRequest, "points="+p.Get("points")+" is no number of points")
+	p := parametersOf(r)
+	points := min(p.number("points", 0, 1), math.MaxInt32)
+	if p.err != nil {
+		failWith(w, r, p.err)
 		return
 	}
-	if err := drawing.CheckPart(p); err != nil {
+	if err := drawing.CheckPart(p.Values); err != nil {
 		Fail(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
-	request := &proto.SamplesRequest{Names: p["name"], Tasks: p["task"], Points: int32(points)}
+	request := &proto.SamplesRequest{Names: p.Values["name"], Tasks: p.Values["task"], Points: int32(points)}
 	status, _ := s.Status.Snapshot()
-	a := drawing.NewAxis(status, drawing.ParsePart(p), time.Now())
+	part := drawing.ParsePart(p.Values)
+	a := drawing.NewAxis(status, part, time.Now())
+	missed := a.Misses(part)
 	if !a.Whole() {
 		request.Points = 0 // of the part
 	}
@@ -205,8 +210,11 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 		failWith(w, r, err)
 		return
 	}
-	if !a.Whole() {
-		for _, series := range slices.Concat(got.Series, got.Recent) {
+	for _, series := range slices.Concat(got.Series, got.Recent) {
+		switch {
+		case missed:
+			series.Cut(part.From, part.To)
+		case !a.Whole():
 			series.Cut(a.From, a.To).Reduce(points)
 		}
 	}
@@ -220,12 +228,12 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 
 // samplesCSV answers with the values of one chart as text: a row for each point of a series.
 func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
-	p := r.URL.Query()
-	if err := drawing.CheckPart(p); err != nil {
+	p := parametersOf(r)
+	if err := errors.Join(p.err, drawing.CheckPart(p.Values)); err != nil {
 		Fail(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
-	q := parsePlotQuery(p)
+	q := parsePlotQuery(p.Values)
 	status, _ := s.Status.Snapshot()
 	a := drawing.NewAxis(status, q.Part, time.Now())
 	got, err := s.Samples(r.Context(), &proto.SamplesRequest{Names: []string{p.Get("name")}, Tasks: q.Tasks})
@@ -238,7 +246,7 @@ func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
 	out := csv.NewWriter(w)
 	defer out.Flush()
 	_ = out.Write([]string{"time", "name", "role", "task", "min", "mean", "max"})
-	if a == nil {
+	if a == nil || a.Misses(q.Part) {
 		return
 	}
 	v := &plots{Axis: *a}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -126,10 +127,18 @@ func TestSamplesAsNumbers(t *testing.T) {
 	if err := json.Unmarshal([]byte(get(t, site, "/samples.json?name=cpu_cores&task=worker-1&points=10")), &got); err != nil || len(got.Series) != 1 || got.Series[0].Task != "worker-1" || len(got.Series[0].Mean) > 10 {
 		t.Errorf("%v: %+v", err, got)
 	}
-	w := httptest.NewRecorder()
-	web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/samples.json?points=x", nil))
-	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"kind":"usage"`) {
-		t.Errorf("a wrong number of points: %d %s", w.Code, w.Body)
+	for _, points := range []string{"x", "0", "-1"} {
+		w := httptest.NewRecorder()
+		web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/samples.json?points="+points, nil))
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"kind":"usage"`) {
+			t.Errorf("%s points: %d %s", points, w.Code, w.Body)
+		}
+	}
+	whole := get(t, site, "/samples.json?name=cpu_cores&task=worker-1")
+	for _, points := range []string{"3000000000", "4294967297"} { // more than there are
+		if text := get(t, site, "/samples.json?name=cpu_cores&task=worker-1&points="+points); text != whole {
+			t.Errorf("at most %s points are %.300s", points, text)
+		}
 	}
 }
 
@@ -197,6 +206,7 @@ func TestAPartThatIsNone(t *testing.T) {
 	site := measured(1)
 	for query, want := range map[string]int{
 		"span=zzz": http.StatusBadRequest, "from=soon": http.StatusBadRequest, "to=2026-13-01": http.StatusBadRequest,
+		"from=2026-11-25T03:00&to=2026-11-25T02:00": http.StatusBadRequest, "from=2026-11-25T03:00&to=2026-11-25T03:00": http.StatusBadRequest,
 		"": http.StatusOK, "span=5m": http.StatusOK, "span=": http.StatusOK, "from=2026-11-25T02:00": http.StatusOK,
 	} {
 		for _, page := range []string{"/samples.json", "/samples.csv"} {
@@ -206,5 +216,41 @@ func TestAPartThatIsNone(t *testing.T) {
 				t.Errorf("%s of %q answers %d: %s", page, query, w.Code, w.Body)
 			}
 		}
+	}
+}
+
+// TestOddValuesAreDrawn: of one value that is a power of ten, of some that are as large as can be,
+// and of what is too large, there is a line.
+func TestOddValuesAreDrawn(t *testing.T) {
+	start := time.UnixMilli(1_800_000_000_000)
+	job := &proto.JobStatus{State: proto.JobState_JOB_STATE_SUCCEEDED, StartedUnixMs: start.UnixMilli(), EndedUnixMs: start.Add(2000 * time.Second).UnixMilli()}
+	for name, value := range map[string]func(i int) float64{
+		"one": func(int) float64 { return 10 }, "large": func(int) float64 { return 3e38 }, "far apart": func(i int) float64 { return 3e38 * float64(1-i%2*2) },
+		"exploding": func(i int) float64 { return math.Pow(1.1, float64(i)) },
+	} {
+		s := samples.New("j", start, []samples.Task{{Name: "w-0", Role: "w"}})
+		for i := range 2000 {
+			v := value(i)
+			s.AddScalars(start.Add(time.Duration(i)*time.Second), "w-0", []*proto.Scalar{{Name: name, Value: v, Min: v, Mean: v, Max: v}})
+		}
+		for _, page := range []string{"/plots", "/plots?log=1"} {
+			text := get(t, web.Site{Status: fixed{job}, Samples: source(s)}, page)
+			if name == "far apart" && page != "/plots" {
+				continue // a logarithm of less than 0 there is none
+			}
+			if chart := chartOf(t, text, name); strings.Contains(chart, "NaN") || strings.Contains(chart, "Inf") || !strings.HasPrefix(pathOf(t, chart, "line"), "M") {
+				t.Errorf("%s of %s draws:\n%s", page, name, chart)
+			}
+		}
+	}
+}
+
+// TestAJobWithoutItsMeasurements: that they cannot be read does not hide the rest of the page.
+func TestAJobWithoutItsMeasurements(t *testing.T) {
+	site := web.Site{Status: fixed{lossyJob()}, Samples: func(context.Context, *proto.SamplesRequest) (*proto.JobSamples, error) {
+		return nil, errors.New("samples.pb is damaged")
+	}}
+	if text := get(t, site, "/"); !strings.Contains(text, "samples.pb is damaged") || !strings.Contains(text, `id="incident-ps-1-0"`) {
+		t.Errorf("the page says:\n%s", text)
 	}
 }

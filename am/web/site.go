@@ -69,41 +69,41 @@ type server struct {
 	pace    pace
 	recent  recent        // pages that are shared
 	streams chan struct{} // has an element for each open stream of changes
+	search  chan struct{} // has an element while a log is searched
 }
 
 // Handler serves the pages of a job, and the same as JSON.
 func Handler(site Site) http.Handler {
-	s := &server{Site: site, streams: make(chan struct{}, maxStreams)}
+	s := &server{Site: site, streams: make(chan struct{}, maxStreams), search: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
+	pages := make(turns, maxMade)
 	if s.Status != nil {
-		mux.Handle("GET /{$}", s.shared(s.job))
-		mux.Handle("GET /task", s.page(s.task))
-		mux.Handle("GET /configuration", s.page(s.configuration))
+		mux.Handle("GET /{$}", s.shared(pages, s.job))
+		mux.Handle("GET /task", s.page(make(turns, maxMade), s.task)) // which waits for a log
+		mux.Handle("GET /configuration", s.page(pages, s.configuration))
 		mux.HandleFunc("GET /log", s.log)
-		mux.HandleFunc("GET /changes", s.changes)
-		mux.HandleFunc("GET /status.json", s.statusJSON)
+		if !s.Polled {
+			mux.HandleFunc("GET /changes", s.changes)
+		}
+		mux.Handle("GET /status.json", make(turns, maxMade).handler(s.statusJSON))
 	} else {
-		mux.Handle("GET /{$}", s.page(bounded(s.checkpoints)))
-	}
-	if s.Status != nil && s.Relay {
-		tasks := relay.New(s.pageOf)
-		mux.Handle("/web/{task}", tasks)
-		mux.Handle("/web/{task}/", tasks)
+		mux.Handle("GET /{$}", s.briefPage(bounded(s.checkpoints)))
 	}
 	if s.Samples != nil {
-		mux.Handle("GET /plots", s.page(s.plots))
-		mux.HandleFunc("GET /samples.json", s.samplesJSON)
-		mux.HandleFunc("GET /samples.csv", s.samplesCSV)
+		one := make(turns, 1)
+		mux.Handle("GET /plots", s.page(pages, s.plots))
+		mux.Handle("GET /samples.json", one.handler(s.samplesJSON))
+		mux.Handle("GET /samples.csv", one.handler(s.samplesCSV))
 	}
 	if s.Checkpoints != nil {
 		for address, v := range map[string]view{"checkpoints": s.checkpoints, "checkpoint": s.checkpoint, "tensor": s.tensor, "difference": s.difference} {
 			v = bounded(v)
-			mux.Handle("GET /"+address, s.page(v))
+			mux.Handle("GET /"+address, s.briefPage(v))
 			mux.Handle("GET /"+address+".json", s.json(v))
 		}
 		for _, action := range []string{"prune", "rollback"} {
 			v := bounded(s.plan(action))
-			mux.Handle("GET /"+action, s.page(v))
+			mux.Handle("GET /"+action, s.briefPage(v))
 			mux.Handle("GET /"+action+".json", s.json(v))
 			if s.Changes != nil {
 				mux.Handle("POST /"+action, s.change(action))
@@ -112,12 +112,28 @@ func Handler(site Site) http.Handler {
 		}
 	}
 	if s.Metrics != nil {
-		mux.Handle("GET /metrics", s.Metrics)
+		mux.Handle("GET /metrics", make(turns, 1).handler(s.Metrics.ServeHTTP))
 	}
 	for name := range Assets {
 		mux.HandleFunc("GET /"+name, Asset)
 	}
-	return Secured(unknown(mux))
+	all := unknown(mux)
+	if s.Status != nil && s.Relay {
+		all = beside(relay.New(s.pageOf), all)
+	}
+	return Secured(all)
+}
+
+// beside passes requests for the pages of tasks on to tasks, as they are: the paths below a task
+// are its own, and a mux would have browsers ask for cleaner ones.
+func beside(tasks, pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/web/") {
+			tasks.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
 }
 
 // pageOf returns the host:port at which a task serves a page; "" if it serves none.
@@ -218,9 +234,31 @@ func (s *server) snapshot() (*proto.JobStatus, <-chan struct{}) {
 	return s.Status.Snapshot()
 }
 
-// page returns a handler that shows a view.
-func (s *server) page(v view) http.Handler {
-	return serve(func(r *http.Request) ([]byte, error) { return s.makePage(v, r) })
+// brief is snapshot without what grows with the job. Checkpoints may be waited for long, and by many
+// at a time.
+func (s *server) brief() (*proto.JobStatus, <-chan struct{}) {
+	all, changed := s.snapshot()
+	return &proto.JobStatus{
+		Id: all.Id, Name: all.Name, User: all.User, Framework: all.Framework, State: all.State, Why: all.Why, StartedUnixMs: all.StartedUnixMs, EndedUnixMs: all.EndedUnixMs,
+		Generation: all.Generation, TrackingUrl: all.TrackingUrl,
+	}, changed
+}
+
+// page returns a handler that shows a view, which it makes when its turn has come.
+func (s *server) page(t turns, v view) http.Handler {
+	return serve(func(r *http.Request) ([]byte, error) {
+		over, err := t.wait(r)
+		if err != nil {
+			return nil, err
+		}
+		defer over()
+		return s.makePage(v, s.snapshot, r)
+	})
+}
+
+// briefPage returns a handler that shows a view which is given what brief returns.
+func (s *server) briefPage(v view) http.Handler {
+	return serve(func(r *http.Request) ([]byte, error) { return s.makePage(v, s.brief, r) })
 }
 
 // serve returns a handler that answers with the page that f returns.
@@ -235,10 +273,10 @@ func serve(f func(*http.Request) ([]byte, error)) http.Handler {
 	})
 }
 
-// makePage makes the page of a view.
-func (s *server) makePage(v view, r *http.Request) ([]byte, error) {
+// makePage makes the page of a view of a status.
+func (s *server) makePage(v view, of func() (*proto.JobStatus, <-chan struct{}), r *http.Request) ([]byte, error) {
 	begin := time.Now()
-	status, changed := s.snapshot()
+	status, changed := of()
 	name, content, err := v(r, status)
 	if err != nil {
 		return nil, err
@@ -273,10 +311,10 @@ func writePage(w http.ResponseWriter, code int, text []byte) {
 	_, _ = w.Write(text) // the reader went away
 }
 
-// json returns a handler that answers with a view as JSON.
+// json returns a handler that answers with a view as JSON, which is given what brief returns.
 func (s *server) json(v view) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, _ := s.snapshot()
+		status, _ := s.brief()
 		_, content, err := v(r, status)
 		if err != nil {
 			failWith(w, r, err)

@@ -2,9 +2,7 @@ package web
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"holdfast/proto"
@@ -14,6 +12,7 @@ import (
 type taskView struct {
 	taskRow
 	Incidents []incidentView // the newest first
+	Older     int            // incidents
 	Events    []*proto.JobEvent
 	Logs      []logFile
 	Log       *logView // nil: the task has written nothing yet
@@ -22,16 +21,19 @@ type taskView struct {
 
 // task shows one task: its attempts, what happened to it and what it wrote.
 func (s *server) task(r *http.Request, status *proto.JobStatus) (string, any, error) {
-	p := r.URL.Query()
+	p := parametersOf(r)
+	attempt, process := p.number("attempt", lastAttempt, 0), p.number("process", 0, 0)
 	t := taskOf(status, p.Get("task"))
-	if t == nil {
+	switch {
+	case p.err != nil:
+		return "", nil, p.err
+	case t == nil:
 		return "", nil, errNotFound
 	}
 	one := &proto.JobStatus{State: status.State, Tasks: []*proto.TaskStatus{t}, Incidents: status.Incidents}
 	rows, _ := taskRows(one, taskQuery{}, time.Now())
 	v := &taskView{taskRow: rows[0]}
-	all, _ := newestIncidents(status, nil)
-	v.Incidents = slices.DeleteFunc(all, func(i incidentView) bool { return i.Task != t.Task })
+	v.Incidents, v.Older = newestIncidents(status, nil, t.Task)
 	for _, e := range slices.Backward(status.Events) {
 		if e.Task == t.Task && len(v.Events) < eventsShown {
 			v.Events = append(v.Events, e)
@@ -39,7 +41,7 @@ func (s *server) task(r *http.Request, status *proto.JobStatus) (string, any, er
 	}
 	var err error
 	if v.Logs, err = s.logsOf(r.Context(), t.Task); err == nil && len(v.Logs) > 0 {
-		v.Log, err = s.readLog(r.Context(), chooseLog(v.Logs, p), p.Get("q"))
+		v.Log, err = s.readLog(r.Context(), chooseLog(v.Logs, attempt, process), p.Get("q"))
 	}
 	if err != nil {
 		v.LogError = err.Error()
@@ -56,15 +58,15 @@ func taskOf(status *proto.JobStatus, name string) *proto.TaskStatus {
 	return status.Tasks[i]
 }
 
-// chooseLog returns the log that the parameters name, or that of the first process of the
-// last attempt that has one.
-func chooseLog(logs []logFile, p url.Values) logFile {
+// lastAttempt stands for the last attempt that has a log.
+const lastAttempt = -1
+
+// chooseLog returns the log of a process of an attempt.
+func chooseLog(logs []logFile, attempt, process int) logFile {
 	last := logs[len(logs)-1]
-	attempt, err := strconv.Atoi(p.Get("attempt"))
-	if err != nil {
+	if attempt == lastAttempt {
 		attempt = last.Attempt
 	}
-	process, _ := strconv.Atoi(p.Get("process")) // else 0
 	for _, l := range logs {
 		if l.Attempt == attempt && l.Process == process {
 			return l

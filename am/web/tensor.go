@@ -31,8 +31,11 @@ type tensorView struct {
 
 // tensor shows one tensor: what is in it.
 func (s *server) tensor(r *http.Request, _ *proto.JobStatus) (string, any, error) {
-	p := r.URL.Query()
-	v := &tensorView{Dir: number(p, "dir", 0), Log: p.Get("scale") == "log"}
+	p := parametersOf(r)
+	v := &tensorView{Dir: p.number("dir", 0, 0), Log: p.Get("scale") == "log"}
+	if p.err != nil {
+		return "", nil, p.err
+	}
 	e, err := s.Checkpoints.Checkpoint(r.Context(), v.Dir, p.Get("at"))
 	if err != nil {
 		return "", nil, err
@@ -65,6 +68,12 @@ func (v *tensorView) ElementCount() string { return humanize.Comma(elements(v.Te
 // Summarised reports whether there is a summary of the values.
 func (v *tensorView) Summarised() bool {
 	return v.Read.Finished && v.Read.Err == nil && v.Read.Result.Elements > 0
+}
+
+// Finite reports whether any of the values is.
+func (v *tensorView) Finite() bool {
+	r := v.Read.Result
+	return r.Elements > r.NaN+r.Inf
 }
 
 // Problem is why there is none.

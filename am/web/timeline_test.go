@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"fmt"
+	"html"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -74,5 +76,58 @@ func TestTimelineOfManyTasks(t *testing.T) {
 	}
 	if n := strings.Count(text, `<th scope="row">`); n != 3 {
 		t.Errorf("there are %d rows, want those of the job, ps-1 and the workers", n)
+	}
+}
+
+// TestLossesBeforeAnAttemptBegins: a task may be lost again before its next attempt has begun, and
+// before its first. Each loss has a place of its own on the page, to which its mark leads.
+func TestLossesBeforeAnAttemptBegins(t *testing.T) {
+	job := lossyJob()
+	first := job.Incidents[0]
+	for i, attempt := range []int32{0, 0, -1} {
+		job.Incidents = append(job.Incidents, &proto.Incident{AtUnixMs: first.AtUnixMs + int64(i+1)*60_000, Task: "ps-1", Attempt: attempt, Cause: "container preempted"})
+	}
+	text := get(t, web.Site{Status: fixed{job}}, "/")
+	for _, id := range []string{"incident-ps-1-0", "incident-ps-1-0.2", "incident-ps-1-0.3", "incident-ps-1--1"} {
+		if strings.Count(text, `id="`+id+`"`) != 1 || strings.Count(text, `href="#`+id+`"`) != 1 {
+			t.Errorf("%d elements are %s, and %d marks lead there", strings.Count(text, `id="`+id+`"`), id, strings.Count(text, `href="#`+id+`"`))
+		}
+	}
+	if !strings.Contains(text, "<dt>Attempt<dd>before the first") || strings.Contains(text, "attempt=-1") || strings.Contains(text, "attempt -1") {
+		t.Errorf("of a loss before the first attempt the page says:\n%s", text)
+	}
+}
+
+// TestMarksLeadToTheirIncidents: also to those that are older than what the page has of them.
+func TestMarksLeadToTheirIncidents(t *testing.T) {
+	job := lossyJob()
+	for i := range 60 {
+		at := job.StartedUnixMs + (70*time.Minute + time.Duration(i)*time.Second).Milliseconds()
+		job.Incidents = append(job.Incidents, &proto.Incident{AtUnixMs: at, Task: "ps-1", Attempt: int32(i + 1), RecoveredUnixMs: at, Cause: "preempted"})
+	}
+	site := measured(1)
+	site.Status = fixed{job}
+	for _, page := range []string{"/", "/plots"} {
+		text := get(t, site, page)
+		m := regexp.MustCompile(`<a href="\./(\?from=[^"#]*)#incident-ps-1-0">`).FindStringSubmatch(text)
+		if m == nil || strings.Contains(text, `id="incident-ps-1-0"`) || !strings.Contains(text, `#incident-ps-1-60"`) {
+			t.Fatalf("a mark of %s does not lead to what is not there:\n%s", page, text)
+		}
+		if text := get(t, site, "/"+html.UnescapeString(m[1])); !strings.Contains(text, `id="incident-ps-1-0"`) {
+			t.Errorf("the mark leads to a page without the incident:\n%s", text)
+		}
+	}
+}
+
+// TestLongLives: however long a job has run, the labels of its timeline have room.
+func TestLongLives(t *testing.T) {
+	job := lossyJob()
+	for days := time.Duration(1); days < 3000; days += days/2 + 1 {
+		job.EndedUnixMs = job.StartedUnixMs + (days * 24 * time.Hour).Milliseconds()
+		_, axis, _ := strings.Cut(get(t, web.Site{Status: fixed{job}}, "/"), `<tr class="axis">`)
+		axis, _, _ = strings.Cut(axis, "</svg>")
+		if n := strings.Count(axis, "<text"); n < 1 || n > 5 {
+			t.Errorf("%d days have %d labels", days, n)
+		}
 	}
 }

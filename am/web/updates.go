@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -43,6 +44,45 @@ func (p *pace) get() time.Duration {
 	return min(max(minPace, paceCost*time.Duration(p.cost.Load())), maxPace)
 }
 
+const (
+	// maxMade is how many answers of a kind are made at a time: each takes memory by the size of
+	// the job, of which the application master has little. waitMade is how long another one waits.
+	maxMade  = 8
+	waitMade = 20 * time.Second
+)
+
+// errTooMany is returned to those who have waited for so long.
+var errTooMany = errors.New("too many ask for it at the same time; try again")
+
+// turns has an element for each answer that is being made, of as many as are made at a time.
+type turns chan struct{}
+
+// wait waits for a turn, and returns what ends it.
+func (t turns) wait(r *http.Request) (over func(), err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), waitMade)
+	defer cancel()
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, errTooMany
+	}
+}
+
+// handler returns a handler that answers with f when its turn has come. The turn is over when the
+// answer was taken: it is large.
+func (t turns) handler(f http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		over, err := t.wait(r)
+		if err != nil {
+			failWith(w, r, err)
+			return
+		}
+		defer over()
+		f(w, r)
+	})
+}
+
 // changes is a stream of server-sent events, one for each change of the job, with a pause
 // after each. The last one is "end".
 func (s *server) changes(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +101,7 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 		return err == nil && control.Flush() == nil
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	if !send("retry: 3000\n\n") {
+	if !send("retry: 3000\n\n") || r.Method == http.MethodHead {
 		return
 	}
 	for {
@@ -136,13 +176,13 @@ func (c *recent) get(query string, valid time.Duration, makePage func() ([]byte,
 
 // shared returns a handler that shows a view which depends on nothing but the job and the query.
 // Pages that are told of each change get one that was made after it.
-func (s *server) shared(v view) http.Handler {
+func (s *server) shared(t turns, v view) http.Handler {
 	if !s.Polled {
-		return s.page(v)
+		return s.page(t, v)
 	}
 	return serve(func(r *http.Request) ([]byte, error) {
 		return s.recent.get(r.URL.RawQuery, s.pace.get()/2, func() ([]byte, error) {
-			return s.makePage(v, r.WithContext(context.WithoutCancel(r.Context()))) // others wait for it
+			return s.makePage(v, s.snapshot, r.WithContext(context.WithoutCancel(r.Context()))) // others wait for it
 		})
 	})
 }

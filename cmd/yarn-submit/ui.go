@@ -79,7 +79,7 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 	}
 	server := access.NewServer(guard.Wrap(pages))
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(access.Limited(listener)) }()
 	select {
 	case <-ctx.Done():
 		closing, cancel := context.WithTimeout(context.Background(), uiCloseTimeout)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/inspect"
@@ -59,6 +60,28 @@ func TestRestart(t *testing.T) {
 			if name := "sharded.ckpt-" + want; c.Restart != (c.Name == name) || alone != c && (alone.Restart != c.Restart || alone.Newest != c.Newest) {
 				t.Errorf("the pointer names %q, and of %s it is said: %+v, %+v", pointer, c.Name, c, alone)
 			}
+		}
+	}
+}
+
+// TestLike: a text is in the name, a pattern is all of it; neither need be UTF-8.
+func TestLike(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"", "a", true}, {"b.w", "a/b.weight", true}, {"b.w", "abxw", false}, {"*.w?", "a/b.w1", true}, {"*.w?", "a/b.w12", false}, {"a*", "ba", false}, {"(*", "(x)", true},
+		{"\xff", "a\xffb", true}, {"\xff", "a", false}, {"\xff*", "\xffb", true}, {"\xff*", "ab", false}, {"?b", "\xffb", true}, {"*\n?", "a\nb", true},
+		{"*", "", true}, {"?", "", false}, {"a*a", "a", false}, {"a*a", "aa", true}, {"a*b*c", "abbcc", true}, {"a*b*c", "acb", false}, {"*ab", "aab", true}, {"*?b", "b", false},
+		{"a*?c", "abcdc", true}, {"**a**", "xax", true}, {"?*?", "ä", false}, {"?*?", "äö", true}, {"a?", "a", false}, {"*a*", "b", false}, {"a", "ba", true},
+		{strings.Repeat("*", 60_000) + "b", strings.Repeat("a", 1000), false}, {strings.Repeat("*?", 500), strings.Repeat("a", 1000), true},
+	} {
+		began := time.Now()
+		if got := inspect.Like(c.pattern)(c.name); got != c.want {
+			t.Errorf("%.50q is like %.50q: %v", c.name, c.pattern, got)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%v are spent on a pattern of %d bytes", took, len(c.pattern))
 		}
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
@@ -92,12 +92,51 @@ func DescribeTensors(list []*format.Tensor) []Tensor {
 
 // Like returns what reports whether a name is like a pattern: has it in it, or with * (any
 // text) and ? (one character) is as it says. Unlike in names of files, * goes over slashes
-// and dots, which have no meaning here.
+// and dots, which have no meaning here. What it takes does not grow with the stars of a pattern,
+// which may come from anybody who looks at a page.
 func Like(pattern string) func(name string) bool {
 	if !strings.ContainsAny(pattern, "*?") {
 		return func(name string) bool { return strings.Contains(name, pattern) }
 	}
-	text := regexp.QuoteMeta(pattern)
-	text = strings.ReplaceAll(strings.ReplaceAll(text, `\*`, ".*"), `\?`, ".")
-	return regexp.MustCompile("(?s)^" + text + "$").MatchString
+	parts := slices.DeleteFunc(strings.Split(pattern, "*"), func(s string) bool { return s == "" })
+	open, closed := strings.HasPrefix(pattern, "*"), !strings.HasSuffix(pattern, "*")
+	return func(name string) bool {
+		rest, anywhere := name, open
+		for i, part := range parts {
+			next, found := after(rest, part, anywhere, closed && i == len(parts)-1)
+			if !found {
+				return false
+			}
+			rest, anywhere = next, true
+		}
+		return rest == "" || !closed
+	}
+}
+
+// after returns what follows a part of a pattern in a text: at its beginning, or anywhere, where it
+// is first, or if it has to be at the end there.
+func after(text, part string, anywhere, end bool) (rest string, found bool) {
+	for {
+		if rest, found = begins(text, part); found && (rest == "" || !end) {
+			return rest, true
+		}
+		if !anywhere || text == "" {
+			return "", false
+		}
+		_, width := utf8.DecodeRuneInString(text)
+		text = text[width:]
+	}
+}
+
+// begins reports whether a text begins as a part of a pattern says, and returns the rest of it.
+func begins(text, part string) (rest string, ok bool) {
+	for len(part) > 0 {
+		wanted, n := utf8.DecodeRuneInString(part)
+		_, width := utf8.DecodeRuneInString(text)
+		if width == 0 || wanted != '?' && text[:width] != part[:n] {
+			return "", false
+		}
+		text, part = text[width:], part[n:]
+	}
+	return text, true
 }

@@ -9,7 +9,6 @@
 package samples
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -182,7 +181,7 @@ func (s *Samples) AddScalars(at time.Time, task string, list []*proto.Scalar) {
 	role := s.tasks[i].Role
 	for _, v := range list {
 		p := point{float32(v.Min), float32(v.Mean), float32(v.Max)}
-		if p.empty() || math.IsInf(v.Min, 0) || math.IsInf(v.Max, 0) || len(v.Name) > maxName {
+		if !p.finite() || len(v.Name) > maxName {
 			continue
 		}
 		if h := s.scalar(scalar{role: role, name: v.Name}); h != nil {

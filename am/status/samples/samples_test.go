@@ -209,3 +209,35 @@ func TestOddReports(t *testing.T) {
 		t.Errorf("after years: %v", step.Max)
 	}
 }
+
+// TestValuesThatAreTooLarge: what is larger than a point can say is left out, and no mean of what is
+// kept is.
+func TestValuesThatAreTooLarge(t *testing.T) {
+	s := samples.New("j", begin, []samples.Task{{"w-0", "w"}})
+	for i := range 2000 {
+		at, large := begin.Add(time.Duration(i)*time.Second), 3e38*float64(1-i%2*2)
+		for name, v := range map[string]float64{"far apart": large, "large": 3e38, "too large": 1e39} {
+			s.AddScalars(at, "w-0", []*proto.Scalar{{Name: name, Value: v, Min: v, Mean: v, Max: v}, {Name: name + ", its greatest", Value: 1, Min: 1, Mean: 1, Max: v}})
+		}
+		s.AddStep(at, int64(i), math.Inf(1))
+	}
+	finite := func(v float32) bool { return math.Abs(float64(v)) <= math.MaxFloat32 }
+	for _, points := range []int32{0, 100, 3} {
+		got := s.Select(&proto.SamplesRequest{Points: points})
+		if len(got.Series) != 7 {
+			t.Errorf("there are %d series", len(got.Series))
+		}
+		for _, x := range slices.Concat(got.Series, got.Recent) {
+			for i := range x.Mean {
+				if x.Has(i) && !(finite(x.Min[i]) && finite(x.Mean[i]) && finite(x.Max[i])) {
+					t.Fatalf("of %s point %d of %d is from %v to %v, in the mean %v", x.Name, i, len(x.Mean), x.Min[i], x.Max[i], x.Mean[i])
+				}
+			}
+		}
+	}
+	inf := float32(math.Inf(1))
+	read, err := proto.UnmarshalSamples(must(pb.Marshal(&proto.JobSamples{Series: []*proto.Series{{IntervalMs: 1, Min: []float32{1, 1, -inf}, Mean: []float32{1, inf, 1}, Max: []float32{2, inf, 1}}}})))
+	if err != nil || !read.Series[0].Has(0) || read.Series[0].Has(1) || read.Series[0].Has(2) {
+		t.Errorf("what is infinite in a file is read as %v, %v", read, err)
+	}
+}

@@ -14,6 +14,16 @@ var nothing = point{float32(math.NaN()), float32(math.NaN()), float32(math.NaN()
 
 func (p point) empty() bool { return p.mean != p.mean }
 
+// finite reports whether it is of numbers, none of which is too large.
+func (p point) finite() bool {
+	for _, v := range []float32{p.min, p.mean, p.max} {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return false
+		}
+	}
+	return true
+}
+
 // merge returns the point of two neighbors, which count alike.
 func merge(a, b point) point {
 	switch {
@@ -22,7 +32,13 @@ func merge(a, b point) point {
 	case b.empty():
 		return a
 	}
-	return point{min(a.min, b.min), a.mean + (b.mean-a.mean)/2, max(a.max, b.max)}
+	return point{min(a.min, b.min), between(a.mean, b.mean, 2), max(a.max, b.max)}
+}
+
+// between returns what lies one part of so many parts of the way from a to b, which may be further
+// from each other than any number is from 0.
+func between(a, b float32, parts uint32) float32 {
+	return float32(float64(a) + (float64(b)-float64(a))/float64(parts))
 }
 
 // window is a series of at most limit points of equal length in time. When time passes its
@@ -36,9 +52,12 @@ type window struct {
 	points          []point
 }
 
-// add takes in a value that was measured at a time, or the sum of several. The clock may
-// go backwards: then the value counts for the last point.
+// add takes in a value that was measured at a time, or the sum of several; one that is not finite
+// is left out. The clock may go backwards: then the value counts for the last point.
 func (w *window) add(at int64, p point) {
+	if !p.finite() {
+		return
+	}
 	i := w.reach(at)
 	if i < len(w.points)-1 {
 		i = len(w.points) - 1
@@ -55,7 +74,7 @@ func (w *window) add(at int64, p point) {
 	}
 	w.count++
 	last.min, last.max = min(last.min, p.min), max(last.max, p.max)
-	last.mean += (p.mean - last.mean) / float32(w.count)
+	last.mean = between(last.mean, p.mean, w.count)
 }
 
 // reach returns the index of the point that a time belongs to, for which it makes room.

@@ -63,6 +63,7 @@ func (f *ProxyFilter) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		if !f.fromProxy(r) {
+			w.Header().Set("Connection", "close") // it goes elsewhere
 			http.Redirect(w, r, f.redirect(r), http.StatusFound)
 			return
 		}

@@ -57,6 +57,23 @@ func knock(t *testing.T, from, url, cookie string, config *tls.Config) (code int
 	return resp.StatusCode, string(b), resp.Header.Get("Location")
 }
 
+// connectionEnds reports whether a server closes a connection from an address after its answer.
+func connectionEnds(t *testing.T, from, url string) bool {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	c := http.Client{
+		Transport:     &http.Transport{DialContext: dialer.DialContext},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	defer c.CloseIdleConnections()
+	resp, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.Close
+}
+
 // inside is what a filter protects.
 var inside = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "inside") })
 
@@ -93,6 +110,9 @@ func TestProxyFilter(t *testing.T) {
 			// The first does not answer, and the second is on standby.
 			if want := up.URL + "/proxy/redirect/application_1_1/a%20b?c=d"; code == 302 && location != want {
 				t.Errorf("sent to %s, want %s", location, want)
+			}
+			if closes := connectionEnds(t, c.from, s.URL); closes != (code == 302) {
+				t.Errorf("the connection is closed after the answer: %v", closes)
 			}
 			if code == 302 && strings.Contains(text, "inside") {
 				t.Error("it is shown all the same")

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"holdfast/am/web/access"
@@ -52,4 +54,54 @@ func TestThePageHasLimits(t *testing.T) {
 			t.Errorf("headers of 128 KB: %s", a.Status)
 		}
 	}
+}
+
+// endless is a listener to which connections come without end, until it is closed.
+type endless struct {
+	net.Listener
+	closed *atomic.Bool
+}
+
+func (e endless) Accept() (net.Conn, error) {
+	if e.closed.Load() {
+		return nil, net.ErrClosed
+	}
+	_, conn := net.Pipe()
+	return conn, nil
+}
+
+func (e endless) Close() error { e.closed.Store(true); return nil }
+
+// TestThePageHasFewConnections: whoever can reach its port cannot use up the files that the process
+// needs for its agents.
+func TestThePageHasFewConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := access.Limited(endless{closed: new(atomic.Bool)})
+		open := make(chan net.Conn, 10_000)
+		go func() {
+			for len(open) < cap(open) {
+				conn, err := l.Accept()
+				if err != nil {
+					break
+				}
+				open <- conn
+			}
+			close(open)
+		}()
+		synctest.Wait()
+		most := len(open)
+		if most < 100 || most > 1000 {
+			t.Fatalf("%d connections are open", most)
+		}
+		for range 10 {
+			(<-open).Close()
+		}
+		if synctest.Wait(); len(open) != most {
+			t.Errorf("where 10 of %d connections have ended, %d are open", most, len(open))
+		}
+		l.Close()
+		for conn := range open {
+			conn.Close()
+		}
+	})
 }

@@ -5,6 +5,7 @@
   const body = document.body;
   let shown = new Map(); // what each live part was last
   let busy = false, again = false, timer = 0;
+  let drag = null; // what is being selected with a pointer
 
   const remember = (from) => {
     for (const part of from.querySelectorAll("[data-live]")) shown.set(part.id, part.innerHTML);
@@ -68,13 +69,19 @@
     to?.focus({ preventScroll: true });
   };
 
+  // What a proxy answers in place of a page, as one to log in on, is none.
+  const parse = (text) => {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    return page.body.dataset.updates === undefined ? null : page;
+  };
+
   const update = async () => {
     if (busy) { again = true; return; }
     busy = true;
     try {
       const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(30000) });
-      if (!answer.ok) throw new Error(answer.statusText);
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const page = answer.ok && parse(await answer.text());
+      if (!page) throw new Error(answer.statusText);
       document.title = page.title;
       body.dataset.updates = page.body.dataset.updates;
       body.dataset.pace = page.body.dataset.pace;
@@ -98,27 +105,38 @@
     }, Math.max(3000, Number(body.dataset.pace)));
   };
 
+  // Only a page that can be seen has a connection of its own, since browsers open few to a host.
+  let events = null;
   const listen = () => {
-    const events = new EventSource("changes");
-    events.addEventListener("change", () => { if (!document.hidden) update(); });
-    events.addEventListener("end", () => { events.close(); update(); });
+    events = new EventSource("changes");
+    events.addEventListener("change", update);
+    events.addEventListener("end", () => { leave(); update(); });
     events.addEventListener("error", () => {
       document.getElementById("connection").hidden = false;
       // It was refused; otherwise the browser connects again by itself.
-      if (events.readyState === EventSource.CLOSED) poll();
+      if (events?.readyState === EventSource.CLOSED) poll();
     });
     events.addEventListener("open", () => { document.getElementById("connection").hidden = true; });
   };
 
+  const leave = () => {
+    events?.close();
+    events = null;
+  };
+
   document.querySelector("pre.log")?.scrollTo(0, 1e9);
   remember(document);
-  if (body.dataset.updates === "events") listen();
+  if (body.dataset.updates === "events" && !document.hidden) listen();
   if (body.dataset.updates === "poll") poll();
-  document.addEventListener("visibilitychange", () => { if (!document.hidden && body.dataset.updates) update(); });
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return leave();
+    if (body.dataset.updates === "events" && !events && !timer) listen();
+    if (body.dataset.updates) update();
+  });
 
   // A link to something that is closed opens it.
   const reveal = () => {
-    const at = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const at = location.hash && document.getElementById(location.hash.slice(1)); // ids are of letters that addresses have
     if (at instanceof HTMLDetailsElement) {
       at.open = true;
       at.scrollIntoView();
@@ -128,7 +146,6 @@
   reveal();
 
   // Dragging over the timeline or a chart shows that part of the job's life.
-  let drag = null;
   body.classList.add("scripted");
   const xOf = (e) => {
     const r = drag.svg.getBoundingClientRect();
@@ -194,8 +211,9 @@
     try {
       const answer = await fetch(form.action, { method: "PUT", headers: { "Content-Type": "text/plain" }, body: new URLSearchParams(new FormData(form)).toString() });
       const text = await answer.text();
-      const outcome = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+      const outcome = parse(text)?.querySelector("main");
       if (outcome) main.replaceChildren(...outcome.childNodes);
+      else if (answer.ok) throw new Error("it is another page");
       else told.textContent = text || answer.statusText;
     } catch {
       told.textContent = "The page does not answer: whether it was done, the list of checkpoints says.";

@@ -43,7 +43,8 @@ func ParsePart(p url.Values) Part {
 	return q
 }
 
-// CheckPart returns an error for parameters of which ParsePart would leave one out.
+// CheckPart returns an error for parameters of which ParsePart would leave one out, and for those of
+// a part without length.
 func CheckPart(p url.Values) error {
 	if key := p.Get("span"); !slices.ContainsFunc(spans, func(s span) bool { return s.Key == key }) {
 		return fmt.Errorf("span=%s is none of 24h, 3h, 30m and 5m", key)
@@ -52,6 +53,9 @@ func CheckPart(p url.Values) error {
 		if at := p.Get(name); at != "" && parseMoment(at) == 0 {
 			return fmt.Errorf("%s=%s is no time: write it as in 2026-11-25T02:00", name, at)
 		}
+	}
+	if q := ParsePart(p); q.From != 0 && q.To != 0 && q.To <= q.From {
+		return fmt.Errorf("from=%s is not before to=%s", p.Get("from"), p.Get("to"))
 	}
 	return nil
 }
@@ -180,6 +184,11 @@ func (a *Axis) cut(part Part) {
 	}
 }
 
+// Misses reports whether a part is before the job's life, or after it. A nil Axis is missed by none.
+func (a *Axis) Misses(q Part) bool {
+	return a != nil && (q.From > a.End || q.To != 0 && q.To < a.Begin)
+}
+
 // addSteps adds the links that move the part, and make it shorter and longer.
 func (a *Axis) addSteps() {
 	width := a.To - a.From
@@ -235,6 +244,9 @@ func (a *Axis) X(ms int64) float64 {
 func (a *Axis) addTicks() {
 	span := time.Duration(a.To-a.From) * time.Millisecond
 	step, layout := 7*24*time.Hour, "01-02"
+	for span/step > ticksShown {
+		step *= 2
+	}
 	for _, s := range []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 		time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,

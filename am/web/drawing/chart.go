@@ -203,6 +203,9 @@ func newScale(q quantity, low, high float64) scale {
 		if math.Floor(high) < math.Ceil(low) { // no power of ten is between them
 			s.low, s.high = math.Floor(low), math.Ceil(high)
 		}
+		if s.low == s.high { // there is one value, which is a power of ten
+			s.low, s.high = s.low-1, s.high+1
+		}
 		return s
 	}
 	if q.fromZero {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"holdfast/am/web/text"
 	"holdfast/proto"
@@ -21,7 +20,8 @@ const (
 // Timeline is the job's life, drawn from its event log and incidents.
 type Timeline struct {
 	Axis
-	Rows []timelineRow
+	Rows    []timelineRow
+	address func(*proto.Incident) string
 }
 
 // timelineRow is a row of the timeline: the job, a task, or the tasks of a role of which
@@ -54,13 +54,13 @@ func (t *Timeline) AddCheckpoints(list []Mark) {
 	}
 }
 
-// NewTimeline draws a part of a job's life; nil if it has not begun.
-func NewTimeline(status *proto.JobStatus, part Part, now time.Time) *Timeline {
-	a := NewAxis(status, part, now)
+// NewTimeline draws the part of a job's life that an axis has; nil without one. address returns
+// where the details of an incident are.
+func NewTimeline(status *proto.JobStatus, a *Axis, address func(*proto.Incident) string) *Timeline {
 	if a == nil {
 		return nil
 	}
-	t := &Timeline{Axis: *a}
+	t := &Timeline{Axis: *a, address: address}
 	t.addRows(status)
 	return t
 }
@@ -171,11 +171,8 @@ func (t *Timeline) taskRow(status *proto.JobStatus, task *proto.TaskStatus, even
 	end(t.End, map[bool]string{true: "ended", false: "running"}[status.State.Done()])
 	for _, i := range incidents {
 		if t.Has(i.AtUnixMs) {
-			row.Marks = append(row.Marks, Mark{t.X(i.AtUnixMs), "lost", text.MomentTitle(i.AtUnixMs, "lost: "+i.Cause), "#" + IncidentID(i)})
+			row.Marks = append(row.Marks, Mark{t.X(i.AtUnixMs), "lost", text.MomentTitle(i.AtUnixMs, "lost: "+i.Cause), t.address(i)})
 		}
 	}
 	return row
 }
-
-// IncidentID returns the id of the element that has an incident's details.
-func IncidentID(i *proto.Incident) string { return fmt.Sprintf("incident-%s-%d", i.Task, i.Attempt) }

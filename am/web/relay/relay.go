@@ -5,8 +5,9 @@
 // What a task answers runs in the browser as a part of the job's page. Both are programs of the
 // job's user, as YARN's proxy has them of all users below one address. But a task learns nothing
 // of who looks: requests come to it without cookies, credentials and the address of the job's
-// page, which on one machine has its key, and it sets no cookies. It says itself what its pages
-// may load; where it does not, they load nothing from other hosts.
+// page, which on one machine has its key, and it sets no cookies, nor anything else that holds for
+// the whole host. It says itself what its pages may load; where it does not, they load nothing from
+// other hosts.
 //
 // YARN's proxy passes on GET and PUT only, and no connection is upgraded: programs that need
 // forms or WebSockets (Jupyter) are reached at their node.
@@ -87,11 +88,6 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if !slash { // the task's own relative addresses begin below it
-		w.Header().Set("Location", name+"/")
-		w.WriteHeader(http.StatusSeeOther)
-		return
-	}
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
 	default:
@@ -102,6 +98,11 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	address := r.address(task)
 	if address == "" {
 		http.Error(w, fmt.Sprintf("%s serves no page now: it does not run, or its role has no --ROLE-web", task), http.StatusNotFound)
+		return
+	}
+	if !slash { // the task's own relative addresses begin below it
+		w.Header().Set("Location", name+"/")
+		w.WriteHeader(http.StatusSeeOther)
 		return
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), waitOpen)
@@ -146,10 +147,16 @@ func rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
+// hostHeaders decide about more than the page that they come with: about its host, where other jobs
+// and the cluster have theirs.
+var hostHeaders = []string{"Set-Cookie", "Clear-Site-Data", "Strict-Transport-Security", "Service-Worker-Allowed", "Alt-Svc", "NEL", "Report-To"}
+
 // modify makes the answer to the browser of that of the task.
 func modify(answer *http.Response) error {
 	h := answer.Header
-	h.Del("Set-Cookie")
+	for _, name := range hostHeaders {
+		h.Del(name)
+	}
 	for name, value := range map[string]string{"Content-Security-Policy": policy, "Cache-Control": "no-store", "Referrer-Policy": "same-origin"} {
 		if h.Get(name) == "" {
 			h.Set(name, value)

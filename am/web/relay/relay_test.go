@@ -93,7 +93,7 @@ func TestAPageOfATaskIsPassedOn(t *testing.T) {
 	}{
 		{"GET", "web/worker-0/", 404, "serves no page"}, {"GET", "web/other-0/", 404, "serves no page"},
 		{"GET", "web/gone-0/x", 502, "gone-0 does not answer at http://127.0.0.1:1/x"}, {"DELETE", "web/tensorboard-0/", 405, "DELETE"},
-		{"GET", "web/tensorboard-0", 303, ""},
+		{"GET", "web/tensorboard-0", 303, ""}, {"GET", "web/", 404, "serves no page"}, {"GET", "web/https:example.org", 404, "serves no page"},
 	} {
 		if resp, text := ask(t, c.method, page+c.address, "", nil); resp.StatusCode != c.status || !strings.Contains(text, c.says) || c.status == 303 && resp.Header.Get("Location") != "tensorboard-0/" {
 			t.Errorf("%s %s answers %d, %v: %s", c.method, c.address, resp.StatusCode, resp.Header, text)
@@ -130,6 +130,26 @@ func TestAPolicyOfATaskHolds(t *testing.T) {
 	}
 }
 
+// TestATaskDecidesAboutItsPagesOnly: what an answer says of its host, and of what browsers keep of
+// that, would hold for all jobs' pages and the cluster's own.
+func TestATaskDecidesAboutItsPagesOnly(t *testing.T) {
+	ofHost := []string{"Set-Cookie", "Strict-Transport-Security", "Clear-Site-Data", "Service-Worker-Allowed", "Alt-Svc", "NEL", "Report-To"}
+	page := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range append(ofHost, "X-Own") {
+			w.Header().Set(name, "x")
+		}
+	}))
+	resp, _ := ask(t, "GET", page+"web/tensorboard-0/", "", nil)
+	for _, name := range ofHost {
+		if resp.Header.Get(name) != "" {
+			t.Errorf("a task sets %s", name)
+		}
+	}
+	if resp.Header.Get("X-Own") == "" {
+		t.Error("a header of the page alone is gone")
+	}
+}
+
 // TestRedirectsOfATask: they stay below the task's address, of which the task knows nothing.
 func TestRedirectsOfATask(t *testing.T) {
 	page := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,4 +175,15 @@ func quiet() *logrus.Entry {
 	l := logrus.New()
 	l.SetOutput(io.Discard)
 	return logrus.NewEntry(l)
+}
+
+// TestPathsOfATask: what a task is asked for is as the browser asks for it, whatever the paths are
+// like that it has chosen.
+func TestPathsOfATask(t *testing.T) {
+	page := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) }))
+	for _, path := range []string{"/", "//", "/a//b", "/a//b.json?x=//", "/a%2F%2Fb", "/a/./b", "/..%2Fx", "/a%20b;c"} {
+		if resp, text := ask(t, "GET", page+"web/tensorboard-0"+path, "", nil); resp.StatusCode != 200 || text != path {
+			t.Errorf("%s is asked for as %d %s (%v)", path, resp.StatusCode, text, resp.Header["Location"])
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 
@@ -27,7 +26,7 @@ func servePage(host, id string, s secrets, site web.Site) (*http.Server, string,
 	if err != nil {
 		return nil, "", fmt.Errorf("serving the tracking page: %w", err)
 	}
-	var l net.Listener = listener
+	l := access.Limited(listener)
 	address := "://" + listener.Address()
 	log := logrus.WithField("app", id)
 	var handler http.Handler
