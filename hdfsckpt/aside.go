@@ -457,7 +457,7 @@ func filesBeforeName(c *format.Checkpoint) []AsidePart {
 // highest number would die on an empty directory.
 func withItsDirectory(ctx context.Context, s store.Store, c format.Checkpoint) (string, error) {
 	dir := path.Dir(c.Name)
-	if !c.Traits().AloneInStepDir || !format.IsStepDir(path.Base(dir)) {
+	if !c.IsAlone() {
 		return c.Name, nil
 	}
 	entries, err := s.List(ctx, dir)

@@ -79,7 +79,7 @@ func (b *backup) look(ctx context.Context, w scope) (*format.Checkpoint, error) 
 		if c.Name == b.Name {
 			return c, b.remember(ctx, c, w)
 		}
-		if path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir {
+		if path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir && !c.IsInPlace() {
 			alone, several = c, alone != nil
 		}
 	}
