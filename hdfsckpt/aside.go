@@ -242,7 +242,7 @@ func (a *Aside) restore(ctx context.Context, s store.Store) error {
 // forgetEmpty removes the entry if no file is in it, and gives back what is retained. ENOTEMPTY
 // otherwise.
 func (a *Aside) forgetEmpty(ctx context.Context, s store.Store) error {
-	if err := removeEmpty(ctx, s, path.Join(a.entry, asideFiles)); err != nil && !store.Vanished(err) {
+	if err := store.RemoveEmpty(ctx, s, path.Join(a.entry, asideFiles)); err != nil && !store.Vanished(err) {
 		return err
 	}
 	if err := a.giveBack(ctx, s); err != nil {
@@ -285,24 +285,6 @@ func giveBackRetained(ctx context.Context, s store.Store, aside []Aside) error {
 		}
 	}
 	return nil
-}
-
-// removeEmpty removes a directory that holds nothing but directories. ENOTEMPTY if there is a
-// file in it.
-func removeEmpty(ctx context.Context, s store.Store, dir string) error {
-	entries, err := store.ListAll(ctx, s, dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.IsDir() || e.Link {
-			return fmt.Errorf("%s is in %s: %w", e.Name, dir, syscall.ENOTEMPTY)
-		}
-		if err := removeEmpty(ctx, s, path.Join(dir, e.Name)); err != nil {
-			return err
-		}
-	}
-	return s.Remove(ctx, dir)
 }
 
 // ListAside lists what was moved aside, the oldest first.

@@ -41,7 +41,7 @@ func unlink(t *testing.T, s store.Store, name string) {
 	if !retain.Concerns(name) {
 		t.Errorf("%s is taken for nothing that is retained", name)
 	}
-	retained, err := retain.Removing(context.Background(), s, name)
+	retained, err := retain.Removing(context.Background(), s, areaOf(s), name)
 	must(t, err)
 	if !retained {
 		must(t, s.Remove(context.Background(), name))
@@ -53,7 +53,7 @@ func publish(t *testing.T, s store.Store, name string, content []byte) {
 	t.Helper()
 	must(t, store.MkdirAll(context.Background(), s, path.Dir(name), 0o755))
 	if retain.Concerns(name) {
-		must(t, retain.Replacing(context.Background(), s, name))
+		must(t, retain.Replacing(context.Background(), s, areaOf(s), name))
 	}
 	put(t, s, name, content)
 	must(t, retain.Replaced(context.Background(), s, name))
@@ -179,12 +179,12 @@ func TestReplacedIsRetained(t *testing.T) {
 		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
 			t.Errorf("nothing is amiss: %s, %v", report, err)
 		}
-		must(t, retain.Replacing(ctx, s, "last.pt"))
+		must(t, retain.Replacing(ctx, s, areaOf(s), "last.pt"))
 		must(t, retain.NotReplaced(ctx, s, "last.pt"))
 		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
 			t.Errorf("after a failure last.pt has %d bytes, %v", len(b), err)
 		}
-		must(t, retain.Replacing(ctx, s, "last.pt")) // and its program is lost
+		must(t, retain.Replacing(ctx, s, areaOf(s), "last.pt")) // and its program is lost
 		report, err := hdfsckpt.Repair(ctx, s, 0)
 		must(t, err)
 		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
@@ -318,8 +318,8 @@ func TestRestoredWhileOthersRun(t *testing.T) {
 	ctx := t.Context()
 	publish(t, s, "last.pt", torchFixture(t, "alone.pt"))
 	putDistributed(t, s, "dcp", nil)
-	must(t, retain.Replacing(ctx, s, "last.pt"))
-	must(t, retain.Replacing(ctx, s, "dcp/__0_0.distcp"))
+	must(t, retain.Replacing(ctx, s, areaOf(s), "last.pt"))
+	must(t, retain.Replacing(ctx, s, areaOf(s), "dcp/__0_0.distcp"))
 	report, err := hdfsckpt.Repair(ctx, s, time.Hour)
 	if got := fmt.Sprint(report.Restored); err != nil || got != "[last.pt]" {
 		t.Errorf("while others run: %s, %v", got, err)
@@ -328,7 +328,7 @@ func TestRestoredWhileOthersRun(t *testing.T) {
 	if got := fmt.Sprint(report.Restored); err != nil || got != "[dcp]" {
 		t.Errorf("while observers run: %s, %v", got, err)
 	}
-	must(t, retain.Replacing(ctx, s, "dcp/__0_0.distcp"))
+	must(t, retain.Replacing(ctx, s, areaOf(s), "dcp/__0_0.distcp"))
 	report, err = hdfsckpt.Repair(ctx, s, 0)
 	if got := fmt.Sprint(report.Restored); err != nil || got != "[dcp]" {
 		t.Errorf("when nobody runs: %s, %v", got, err)

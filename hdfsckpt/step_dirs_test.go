@@ -103,6 +103,25 @@ func TestTornByWhatItHolds(t *testing.T) {
 	}
 }
 
+// TestStepsOfTheirOwnStayApart: a directory that is called after a step is not torn, and not moved, as
+// something of another step that lies in it is.
+func TestStepsOfTheirOwnStayApart(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		put(t, s, "epoch_3/model.safetensors", safetensors(10))
+		put(t, s, "epoch_3/config.json", []byte("{}"))
+		putTrainer(t, s, "epoch_3/checkpoint-500", "trainer_state.json")
+		putShards(t, s, "epoch_3/step_7/unet/model", "model-00002-of-00002.safetensors")
+		putWhole(t, s, "step-4/nested/step_100/first.pt")
+		putTorch(t, s, "step-4/nested/step_100/second.pt", false)
+		if got := states(list(t, s)); got != "epoch_3 unchecked; step-4 unchecked" {
+			t.Errorf("there are %s", got)
+		}
+		if report, err := hdfsckpt.Repair(t.Context(), s, 0); err != nil || report.String() != "" {
+			t.Errorf("a start says %s, %v", report, err)
+		}
+	})
+}
+
 // numberedDirs are directories that are called by a number, what lies in them, and what that is: runs,
 // of which each has checkpoints with steps of their own, or checkpoints, whose step the number is.
 var numberedDirs = map[string]struct {

@@ -16,6 +16,7 @@ import (
 // lookup remembers what several looks of one call need.
 type lookup struct {
 	s      store.Store
+	area   Area // of who changes the store; nil for Repair and those who are asked by a person
 	rule   *format.Rule
 	listed map[string][]store.Info
 }
