@@ -136,7 +136,7 @@ var storageRules = []rule{
 		promise: "a rollback of one run, which is named by a number, leaves the others alone",
 		file:    "hdfsckpt/format/checkpoint.go",
 		old:     `	return IsNumber(dir) && (c.inPlace || !counts(dir, path.Base(c.Name)))`,
-		new:     `	return false`,
+		new:     `	return IsNumber(dir) && false`,
 		pkg:     "hdfsckpt", test: "TestRunsAreCountedApart/local",
 	},
 	{
