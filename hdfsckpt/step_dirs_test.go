@@ -103,6 +103,43 @@ func TestTornByWhatItHolds(t *testing.T) {
 	}
 }
 
+// TestWholeButForWhatItHolds: a directory that its own format finds complete is torn, too, if anything in
+// it is.
+func TestWholeButForWhatItHolds(t *testing.T) {
+	const rayName = "checkpoint_2026-11-25_15-38-52.901110"
+	for name, c := range map[string]struct {
+		dir string
+		put func(t *testing.T, s store.Store, dir string)
+	}{
+		"dcp":       {"step_93", func(t *testing.T, s store.Store, dir string) { putDistributed(t, s, dir, nil) }},
+		"Trainer's": {"checkpoint-93", func(t *testing.T, s store.Store, dir string) { putTrainer(t, s, dir) }},
+		"Ray's": {rayName, func(t *testing.T, s store.Store, dir string) {
+			putWhole(t, s, dir+"/model.pt")
+			put(t, s, path.Dir(dir)+"/checkpoint_manager_snapshot.json", []byte(`{"checkpoint_results":[{"checkpoint_dir_name":"`+rayName+`","metrics":{"step":93}}]}`))
+		}},
+		"marked": {"step-93", func(t *testing.T, s store.Store, dir string) {
+			put(t, s, dir+"/weights", []byte("x"))
+			put(t, s, dir+"/COMMITTED", nil)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s store.Store) {
+				for _, in := range []string{"whole/", "torn/"} {
+					c.put(t, s, in+c.dir)
+					heldParts["dcp"](t, s, in+c.dir, in == "whole/")
+				}
+				if got := states(list(t, s)); got != "torn/"+c.dir+" torn; whole/"+c.dir+" complete" {
+					t.Errorf("there are %s", describe(list(t, s)))
+				}
+				report, err := hdfsckpt.Repair(t.Context(), s, 0)
+				if err != nil || len(report.Aside) != 1 || report.Aside[0].Name != "torn/"+c.dir {
+					t.Errorf("a start says %s, %v", report, err)
+				}
+			})
+		})
+	}
+}
+
 // TestStepsOfTheirOwnStayApart: a directory that is called after a step is not torn, and not moved, as
 // something of another step that lies in it is.
 func TestStepsOfTheirOwnStayApart(t *testing.T) {

@@ -118,9 +118,11 @@ type Claim struct {
 	Take []string
 	// Whole: the directory is the checkpoint, with all that is in it.
 	Whole bool
-	// Loose: nothing in the files by themselves shows whether it is complete, or one that the program
-	// has written alone does. If it is Whole, it is torn where something in it is by the rules of
-	// another format.
+	// Inside: the directory, or those that it takes, are searched for what other formats know.
+	// The checkpoint is torn where that is.
+	Inside bool
+	// Loose: nothing in the files themselves shows whether it is complete, or one alone does that the
+	// program has written. What lies in another checkpoint is not judged by that.
 	Loose bool
 	// Check looks into the files; nil if there is no checkpoint after all. State is
 	// Complete, Torn or Unchecked. It is called once, after Claim has returned.

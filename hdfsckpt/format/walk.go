@@ -113,7 +113,7 @@ type Dir struct {
 	Only string
 	// Entries are those that no format of higher precedence has claimed.
 	Entries []store.Info
-	// Part: all in it is part of a checkpoint that a Loose claim has found further out.
+	// Part: all in it is part of a checkpoint, in which a claim has others search (Claim.Inside).
 	Part bool
 	// Place is set by Claim of a format which finds that the directory, though named by a number,
 	// holds checkpoints with steps of their own, and is none.
@@ -139,7 +139,7 @@ type walker struct {
 	todo   []func() error
 	takers int // goroutines that take from todo
 	found  []Checkpoint
-	parts  map[string][]Checkpoint // of checkpoints by Loose claims, by name
+	parts  map[string][]Checkpoint // what was found inside of checkpoints, by their names
 	listed map[string][]store.Info // by Dir.List, and not searched yet
 }
 
@@ -218,14 +218,20 @@ func (w *walker) directory(name string, depth int, partOf string) error {
 				in, place := partOf, d.Place
 				w.later(func() error { return w.check(f, c, name, place, in) })
 			}
-			if c.Whole && c.Loose && w.Only == "" {
+			inside := c.Inside && w.Only == ""
+			if c.Whole && inside {
 				in := *d // its Check may still look at d
 				in.Entries, in.Part = slices.Clone(d.Entries), true
-				d, partOf = &in, name
+				d, partOf = &in, cmp.Or(partOf, name)
 				continue
 			}
 			if c.Whole {
 				return nil
+			}
+			for _, base := range c.Take {
+				if below := path.Join(name, base); inside {
+					w.later(func() error { return w.directory(below, depth+1, cmp.Or(partOf, below)) })
+				}
 			}
 			d.Entries = slices.DeleteFunc(d.Entries, func(e store.Info) bool { return slices.Contains(c.Take, e.Name) })
 		}

@@ -53,7 +53,7 @@ func (directory) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, erro
 	if parts == nil || err != nil {
 		return nil, err
 	}
-	claim := format.Claim{Whole: whole, Loose: true, Check: func(ctx context.Context) (*format.Checkpoint, error) {
+	claim := format.Claim{Whole: whole, Inside: whole, Loose: true, Check: func(ctx context.Context) (*format.Checkpoint, error) {
 		c := &format.Checkpoint{Name: d.Name, Kind: Directory, Step: format.NoStep, State: format.Unchecked,
 			Why: "nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE"}
 		if whole { // with all that is below it
