@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -254,19 +255,40 @@ func withRecords(t *testing.T, s store.Store) string {
 	return text
 }
 
-// stopping is a store in which something happens before a file gets another name.
+// stopping is a store in which something happens before a file gets another name, unless that fails.
 type stopping struct {
 	*store.Local
 	from string
-	do   func()
+	do   func() error
 }
 
 func (s *stopping) RenameNew(ctx context.Context, from, to string) error {
 	if do := s.do; from == s.from && do != nil {
 		s.do = nil
-		do()
+		if err := do(); err != nil {
+			return err
+		}
 	}
 	return s.Local.RenameNew(ctx, from, to)
+}
+
+// TestSavedOverAfterABrokenRemoval: a checkpoint whose removal was broken off before anything was moved is
+// saved over as any other, and comes back if its replacement does not follow.
+func TestSavedOverAfterABrokenRemoval(t *testing.T) {
+	local, err := store.NewLocal(t.TempDir())
+	must(t, err)
+	defer local.Close()
+	putWhole(t, local, "last.ckpt")
+	before := tree(t, local, ".")
+	_, err = retain.Removing(t.Context(), &stopping{local, "last.ckpt", func() error { return syscall.EIO }}, areaOf(local), "last.ckpt")
+	if !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	must(t, retain.Replacing(t.Context(), local, areaOf(local), "last.ckpt")) // and its program is lost
+	report, err := hdfsckpt.Repair(t.Context(), local, 0)
+	if after := tree(t, local, "."); err != nil || after != before || !slices.Equal(report.Restored, []string{"last.ckpt"}) {
+		t.Errorf("a start says %s, %v, and there is %s", report, err, after)
+	}
 }
 
 // TestStoppedWhileItRetains: a task that is stopped right before it moves a file, and is fenced off, moves
@@ -286,7 +308,7 @@ func TestStoppedWhileItRetains(t *testing.T) {
 				first, second := torchFixture(t, "alone.pt"), torchFixture(t, "train-40.pt")
 				publish(t, local, file, first)
 				want := first
-				err = change(t.Context(), &stopping{local, file, func() {
+				err = change(t.Context(), &stopping{local, file, func() error {
 					must(t, writers.Fence(t.Context(), local, "zombie"))
 					if report, err := hdfsckpt.Repair(t.Context(), local, 0); err != nil || report.String() != "" {
 						t.Errorf("a start says %s, %v", report, err)
@@ -295,6 +317,7 @@ func TestStoppedWhileItRetains(t *testing.T) {
 						publish(t, local, file, second)
 						want = second
 					}
+					return nil
 				}}, areaOfWriter(local, "zombie"))
 				if err == nil {
 					t.Error("it was told that it has moved the file")

@@ -218,6 +218,18 @@ func (b *backup) continuesRemoving(ctx context.Context, file string) (bool, erro
 	return b.has(ctx, b.name(b.Marker))
 }
 
+// continuesReplacing reports whether a file that is about to be replaced is a part of the checkpoint
+// that is not retained yet. The entry of a removal that was broken off before it spoilt the
+// checkpoint does not count.
+func (b *backup) continuesReplacing(ctx context.Context, file string) (bool, error) {
+	lacks, err := b.lacks(ctx, file)
+	if err != nil || !lacks || b.How == replaced {
+		return lacks, err
+	}
+	c, err := b.holding(ctx, file)
+	return err == nil && (c == nil || !c.Whole()), err
+}
+
 // begin puts the entry of a complete checkpoint in its place, instead of what was there before.
 // errOvertaken if another writer has put one there since that was read.
 func (b *backup) begin(ctx context.Context, h how, c *format.Checkpoint) error {

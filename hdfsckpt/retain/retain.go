@@ -93,9 +93,9 @@ func replacing(ctx context.Context, s store.Store, area Area, file string) error
 		if err != nil {
 			return err
 		}
-		if lacks, err := b.lacks(ctx, file); err != nil {
+		if continues, err := b.continuesReplacing(ctx, file); err != nil {
 			return err
-		} else if lacks {
+		} else if continues {
 			return b.takeAfterMarker(ctx, file)
 		}
 		if !slices.ContainsFunc(owners[i:], func(o format.Owner) bool { return o.InPlace }) {
