@@ -378,8 +378,8 @@ func (a *Aside) forget(ctx context.Context, s store.Store) error {
 // formats with a pointer stay: it never names them.
 //
 // What this user may not move is returned in left, and is no error. What is nested is of
-// another store, and stays.
-func moveTorn(ctx context.Context, s store.Store, age time.Duration, by writers.Activity, nested func(name string) bool) (moved []Aside, left []error, err error) {
+// another store, and stays, and so does what another store lies in.
+func moveTorn(ctx context.Context, s store.Store, age time.Duration, by writers.Activity, report *Report) (moved []Aside, left []error, err error) {
 	list, err := torn(ctx, s, age, by)
 	if err == nil && by == writers.Observers && len(list) > 0 {
 		list, err = staysTorn(ctx, s, age)
@@ -388,7 +388,11 @@ func moveTorn(ctx context.Context, s store.Store, age time.Duration, by writers.
 		return nil, nil, err
 	}
 	for _, c := range list {
-		if nested(c.Name) {
+		if report.isNested(c.Name) {
+			continue
+		}
+		if within := storeWithin(&c, report.Nested); within != "" {
+			left = append(left, fmt.Errorf("%s stays, though it is torn: %s in it is a checkpoint directory of its own", c.Name, within))
 			continue
 		}
 		name, err := withItsDirectory(ctx, s, c)
