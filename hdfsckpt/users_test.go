@@ -654,8 +654,8 @@ func TestTornAroundAnotherStore(t *testing.T) {
 	})
 }
 
-// TestPruneAroundAnotherStore: an old checkpoint in which somebody's checkpoint directory lies stays,
-// whether that is written to or was, and the error names it.
+// TestPruneAroundAnotherStore: a checkpoint in which somebody's checkpoint directory lies is neither
+// pruned nor moved aside by a rollback, whether that is written to or was, and the error names it.
 func TestPruneAroundAnotherStore(t *testing.T) {
 	for name, build := range map[string]func(t *testing.T, s store.Store){
 		"written to": func(t *testing.T, s store.Store) {
@@ -669,8 +669,12 @@ func TestPruneAroundAnotherStore(t *testing.T) {
 					putDistributed(t, s, step, nil)
 				}
 				putCheckpoint(t, s, "step_10/logs/model.ckpt-10", nil)
+				putWhole(t, s, "model-5.pt")
 				build(t, s)
 				before := tree(t, s, ".")
+				if _, err := hdfsckpt.PlanRollback(t.Context(), s, "", 5); !hdfsckpt.IsImpossible(err) || !strings.Contains(err.Error(), "step_10/logs") {
+					t.Errorf("rolling back to what is older: %v", err)
+				}
 				plan := hdfsckpt.PlanPrune(list(t, s), 1, 0)
 				if err := plan.Execute(t.Context(), s); len(plan.Remove) != 1 || !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "step_10/logs") || tree(t, s, ".") != before {
 					t.Errorf("pruning %s: %v, and there is\n%s", states(plan.Remove), err, tree(t, s, "."))

@@ -216,6 +216,13 @@ var byteRules = []rule{
 		pkg: "hdfsckpt", test: "TestStoppedWhileItRetains",
 	},
 	{
+		promise: "a checkpoint whose removal was broken off is saved over as any other",
+		file:    "hdfsckpt/retain/backup.go",
+		old:     `if err != nil || !lacks || b.How == replaced {`,
+		new:     `if true {`,
+		pkg:     "hdfsckpt", test: "TestSavedOverAfterABrokenRemoval",
+	},
+	{
 		promise: "ranks that save over a checkpoint at the same time retain it together",
 		file:    "hdfsckpt/retain/backup.go",
 		old:     `	if err == nil && !bytes.Equal(now, b.text) {`,

@@ -126,6 +126,27 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestStepsOfTheirOwnStayApart/local",
 	},
 	{
+		promise: "a directory of Trainer's is torn if what FSDP has put into it is",
+		file:    "hdfsckpt/formats/huggingface.go",
+		old:     `Take: []string{e.Name}, Inside: true, Check`,
+		new:     `Take: []string{e.Name}, Check`,
+		pkg:     "hdfsckpt", test: "TestWholeButForWhatItHolds/Trainer's/local",
+	},
+	{
+		promise: "prune does not remove another job's checkpoints with the one in whose directory they lie",
+		file:    "hdfsckpt/prune.go",
+		old:     `within := storeWithin(&c, nested); within != ""`,
+		new:     `within := storeWithin(&c, nested); false`,
+		pkg:     "hdfsckpt", test: "TestPruneAroundAnotherStore/of_a_job_that_has_ended/local",
+	},
+	{
+		promise: "another job's checkpoint directory is not moved aside with a torn checkpoint in which it lies",
+		file:    "hdfsckpt/aside.go",
+		old:     `within := storeWithin(&c, report.Nested); within != ""`,
+		new:     `within := storeWithin(&c, report.Nested); false`,
+		pkg:     "hdfsckpt", test: "TestTornAroundAnotherStore/local",
+	},
+	{
 		promise: "checkpoints in a directory that is the number of a run have steps of their own",
 		file:    "hdfsckpt/formats/directory.go",
 		old:     `if d.Place, err = isPlace(d); d.Place || err != nil {`,
