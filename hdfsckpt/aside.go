@@ -242,7 +242,7 @@ func (a *Aside) restore(ctx context.Context, s store.Store) error {
 // forgetEmpty removes the entry if no file is in it, and gives back what is retained. ENOTEMPTY
 // otherwise.
 func (a *Aside) forgetEmpty(ctx context.Context, s store.Store) error {
-	if err := removeEmpty(ctx, s, path.Join(a.entry, asideFiles)); err != nil && !store.Vanished(err) {
+	if err := store.RemoveEmpty(ctx, s, path.Join(a.entry, asideFiles)); err != nil && !store.Vanished(err) {
 		return err
 	}
 	if err := a.giveBack(ctx, s); err != nil {
@@ -285,24 +285,6 @@ func giveBackRetained(ctx context.Context, s store.Store, aside []Aside) error {
 		}
 	}
 	return nil
-}
-
-// removeEmpty removes a directory that holds nothing but directories. ENOTEMPTY if there is a
-// file in it.
-func removeEmpty(ctx context.Context, s store.Store, dir string) error {
-	entries, err := store.ListAll(ctx, s, dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.IsDir() || e.Link {
-			return fmt.Errorf("%s is in %s: %w", e.Name, dir, syscall.ENOTEMPTY)
-		}
-		if err := removeEmpty(ctx, s, path.Join(dir, e.Name)); err != nil {
-			return err
-		}
-	}
-	return s.Remove(ctx, dir)
 }
 
 // ListAside lists what was moved aside, the oldest first.
@@ -396,8 +378,8 @@ func (a *Aside) forget(ctx context.Context, s store.Store) error {
 // formats with a pointer stay: it never names them.
 //
 // What this user may not move is returned in left, and is no error. What is nested is of
-// another store, and stays.
-func moveTorn(ctx context.Context, s store.Store, age time.Duration, by writers.Activity, nested func(name string) bool) (moved []Aside, left []error, err error) {
+// another store, and stays, and so does what another store lies in.
+func moveTorn(ctx context.Context, s store.Store, age time.Duration, by writers.Activity, report *Report) (moved []Aside, left []error, err error) {
 	list, err := torn(ctx, s, age, by)
 	if err == nil && by == writers.Observers && len(list) > 0 {
 		list, err = staysTorn(ctx, s, age)
@@ -406,7 +388,11 @@ func moveTorn(ctx context.Context, s store.Store, age time.Duration, by writers.
 		return nil, nil, err
 	}
 	for _, c := range list {
-		if nested(c.Name) {
+		if report.isNested(c.Name) {
+			continue
+		}
+		if within := storeWithin(&c, report.Nested); within != "" {
+			left = append(left, fmt.Errorf("%s stays, though it is torn: %s in it is a checkpoint directory of its own", c.Name, within))
 			continue
 		}
 		name, err := withItsDirectory(ctx, s, c)
@@ -457,7 +443,7 @@ func filesBeforeName(c *format.Checkpoint) []AsidePart {
 // highest number would die on an empty directory.
 func withItsDirectory(ctx context.Context, s store.Store, c format.Checkpoint) (string, error) {
 	dir := path.Dir(c.Name)
-	if !c.Traits().AloneInStepDir || !format.IsStepDir(path.Base(dir)) {
+	if !c.IsAlone() {
 		return c.Name, nil
 	}
 	entries, err := s.List(ctx, dir)

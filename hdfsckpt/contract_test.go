@@ -411,7 +411,7 @@ func (c contract) removed(t *testing.T, s store.Store) {
 func (c contract) savedOver(t *testing.T, s store.Store) {
 	c.save(t, s, publish, "10")
 	if c.inPlace {
-		must(t, retain.Replacing(t.Context(), s, strings.ReplaceAll(c.files[0].name, "#", "10")))
+		must(t, retain.Replacing(t.Context(), s, areaOf(s), strings.ReplaceAll(c.files[0].name, "#", "10")))
 		if x := c.of(t, s, "10"); x != nil && x.Whole() {
 			t.Errorf("while its first file is replaced, it is %s", x.State)
 		}

@@ -139,7 +139,7 @@ func TestOneFileAddsAFormat(t *testing.T) {
 	if retained := listRetained(t, s); len(retained) != 1 || retained[0].Former != "run/a.pretended-20" || retained[0].State != format.Sealed {
 		t.Errorf("retained are %+v", retained)
 	}
-	must(t, retain.Replacing(ctx, s, "run/a.pretended-30/values"))
+	must(t, retain.Replacing(ctx, s, areaOf(s), "run/a.pretended-30/values"))
 	if got := states(list(t, s)); got != "" {
 		t.Errorf("while it is replaced, listed are %s", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // PrunePlan is what a prune removes, and why each of the others stays; both in the order
@@ -100,12 +101,16 @@ func seriesOf(c format.Checkpoint) string { return string(c.Kind) + " " + c.Seri
 // Execute removes what the plan says, the oldest first, with what is retained that it had
 // replaced. Of each checkpoint the marker is removed first, so that it never looks whole while it
 // is being removed; of links, what they lead to stays. A checkpoint that has changed since it was
-// listed stays (EBUSY), and so does a torn one that is whole together with what is retained of it,
-// which the next start restores.
+// listed stays (EBUSY), and so do a torn one that is whole together with what is retained of it,
+// which the next start restores, and one in which another store lies.
 func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
+	nested, err := writers.Nested(ctx, s)
+	if err != nil {
+		return fmt.Errorf("cannot prune %s: %w", s.URI(), err)
+	}
 	var errs []error
 	for i, c := range p.Remove {
-		if err := removeCheckpoint(ctx, s, c); err != nil {
+		if err := removeCheckpoint(ctx, s, c, nested); err != nil {
 			errs = append(errs, fmt.Errorf("cannot remove the checkpoint %s: %w", c.Name, err))
 		}
 		if p.Progress != nil {
@@ -115,7 +120,10 @@ func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 	return errors.Join(errs...)
 }
 
-func removeCheckpoint(ctx context.Context, s store.Store, c format.Checkpoint) error {
+func removeCheckpoint(ctx context.Context, s store.Store, c format.Checkpoint, nested map[string][]string) error {
+	if within := storeWithin(&c, nested); within != "" {
+		return fmt.Errorf("%s in it is a checkpoint directory of its own: move one of the two away, and prune again: %w", within, syscall.EBUSY)
+	}
 	files := slices.Concat(c.Files, c.Extra)
 	for _, f := range files {
 		i, err := s.Stat(ctx, f.Name)

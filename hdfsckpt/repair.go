@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"holdfast/hdfsckpt/format"
@@ -35,6 +36,22 @@ func (r *Report) isNested(name string) bool {
 		}
 	}
 	return false
+}
+
+// storeWithin returns a directory in a checkpoint's that is a store of its own, whether it has writers
+// (nested, by directory) or only had some; empty if there is none.
+func storeWithin(c *format.Checkpoint, nested map[string][]string) string {
+	for dir := range nested {
+		if strings.HasPrefix(dir, c.Name+"/") {
+			return dir
+		}
+	}
+	for _, f := range c.Files {
+		if dir, _, ok := strings.Cut(f.Name, "/"+store.OwnDir+"/"); ok {
+			return dir
+		}
+	}
+	return ""
 }
 
 // Pointed is a pointer that was written anew.
@@ -172,7 +189,7 @@ func repair(ctx context.Context, s store.Store, age time.Duration, by writers.Ac
 		return report, err
 	}
 	if starts {
-		if report.Aside, report.Left, err = moveTorn(ctx, s, age, by, report.isNested); err != nil {
+		if report.Aside, report.Left, err = moveTorn(ctx, s, age, by, &report); err != nil {
 			return report, err
 		}
 	}

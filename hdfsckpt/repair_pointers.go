@@ -222,9 +222,9 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 }
 
 // newest returns the newest whole checkpoint that a pointer may name; nil if there is none. A
-// directory may have several pointers, for what is saved for other ends, as the best. One whose
-// name differs in more than its numbers from what the pointer names, or, where it names nothing,
-// that is called as what another one names, is taken only if there is no other.
+// directory may have several pointers, for what is saved for other ends, as the best. One of
+// another series (format.Shape) than what the pointer names, or, where it names nothing, of that of
+// what another one names, is taken only if there is no other.
 func (p *pointing) newest(ctx context.Context, dir string, at format.Pointed, list []format.Checkpoint) (*format.Checkpoint, error) {
 	shape, other := format.Shape(path.Base(at.Target)), map[string]bool{}
 	if at.Target == "" {
@@ -245,8 +245,8 @@ func (p *pointing) newest(ctx context.Context, dir string, at format.Pointed, li
 
 // savedSince returns the youngest whole checkpoint that a program has saved after it wrote the
 // pointer, and before it was killed; nil if there is none. A program goes on from the one that
-// the pointer names, so its step is higher, its last file younger than the pointer, and its name
-// another one in its numbers alone. What another pointer names was named. A pointer that was
+// the pointer names, so its step is higher, its last file younger than the pointer, and its series
+// the same. What another pointer names was named. A pointer that was
 // written later, by whomever, names what is wanted; an earlier step that is younger was put there
 // by somebody.
 func (p *pointing) savedSince(ctx context.Context, dir string, at format.Pointed, list []format.Checkpoint) (*format.Checkpoint, error) {

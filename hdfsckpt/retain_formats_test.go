@@ -41,7 +41,7 @@ func unlink(t *testing.T, s store.Store, name string) {
 	if !retain.Concerns(name) {
 		t.Errorf("%s is taken for nothing that is retained", name)
 	}
-	retained, err := retain.Removing(context.Background(), s, name)
+	retained, err := retain.Removing(context.Background(), s, areaOf(s), name)
 	must(t, err)
 	if !retained {
 		must(t, s.Remove(context.Background(), name))
@@ -53,7 +53,7 @@ func publish(t *testing.T, s store.Store, name string, content []byte) {
 	t.Helper()
 	must(t, store.MkdirAll(context.Background(), s, path.Dir(name), 0o755))
 	if retain.Concerns(name) {
-		must(t, retain.Replacing(context.Background(), s, name))
+		must(t, retain.Replacing(context.Background(), s, areaOf(s), name))
 	}
 	put(t, s, name, content)
 	must(t, retain.Replaced(context.Background(), s, name))
@@ -179,12 +179,12 @@ func TestReplacedIsRetained(t *testing.T) {
 		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
 			t.Errorf("nothing is amiss: %s, %v", report, err)
 		}
-		must(t, retain.Replacing(ctx, s, "last.pt"))
+		must(t, retain.Replacing(ctx, s, areaOf(s), "last.pt"))
 		must(t, retain.NotReplaced(ctx, s, "last.pt"))
 		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
 			t.Errorf("after a failure last.pt has %d bytes, %v", len(b), err)
 		}
-		must(t, retain.Replacing(ctx, s, "last.pt")) // and its program is lost
+		must(t, retain.Replacing(ctx, s, areaOf(s), "last.pt")) // and its program is lost
 		report, err := hdfsckpt.Repair(ctx, s, 0)
 		must(t, err)
 		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
@@ -318,8 +318,8 @@ func TestRestoredWhileOthersRun(t *testing.T) {
 	ctx := t.Context()
 	publish(t, s, "last.pt", torchFixture(t, "alone.pt"))
 	putDistributed(t, s, "dcp", nil)
-	must(t, retain.Replacing(ctx, s, "last.pt"))
-	must(t, retain.Replacing(ctx, s, "dcp/__0_0.distcp"))
+	must(t, retain.Replacing(ctx, s, areaOf(s), "last.pt"))
+	must(t, retain.Replacing(ctx, s, areaOf(s), "dcp/__0_0.distcp"))
 	report, err := hdfsckpt.Repair(ctx, s, time.Hour)
 	if got := fmt.Sprint(report.Restored); err != nil || got != "[last.pt]" {
 		t.Errorf("while others run: %s, %v", got, err)
@@ -328,7 +328,7 @@ func TestRestoredWhileOthersRun(t *testing.T) {
 	if got := fmt.Sprint(report.Restored); err != nil || got != "[dcp]" {
 		t.Errorf("while observers run: %s, %v", got, err)
 	}
-	must(t, retain.Replacing(ctx, s, "dcp/__0_0.distcp"))
+	must(t, retain.Replacing(ctx, s, areaOf(s), "dcp/__0_0.distcp"))
 	report, err = hdfsckpt.Repair(ctx, s, 0)
 	if got := fmt.Sprint(report.Restored); err != nil || got != "[dcp]" {
 		t.Errorf("when nobody runs: %s, %v", got, err)
@@ -524,5 +524,77 @@ func TestSealedWithoutItsDirectories(t *testing.T) {
 	rollBack(t, s, 10)
 	if got := states(list(t, s)); got != "step-10 sealed" {
 		t.Errorf("gone back to it, there are %s", got)
+	}
+}
+
+// TestSeriesAreToldApart: checkpoints whose names differ in a digit of a word are of two series, and
+// those that differ in what was measured are of one, for what is retained, pruned and pointed at.
+func TestSeriesAreToldApart(t *testing.T) {
+	for name, c := range map[string]struct {
+		saved          []string // in this order
+		retained, left string   // once all were removed, and once all but the newest of each were pruned
+	}{
+		"two networks": {[]string{"G1-50.pt", "G2-50.pt", "G1-100.pt", "G2-100.pt", "G2-150.pt"}, "G1-100.pt G2-150.pt", "G1-100.pt G2-150.pt"},
+		"three folds": {[]string{"fold1-epoch=1.ckpt", "fold2-epoch=1.ckpt", "fold3-epoch=1.ckpt", "fold1-epoch=2.ckpt", "fold2-epoch=2.ckpt", "fold3-epoch=2.ckpt"},
+			"fold1-epoch=2.ckpt fold2-epoch=2.ckpt fold3-epoch=2.ckpt", "fold1-epoch=2.ckpt fold2-epoch=2.ckpt fold3-epoch=2.ckpt"},
+		"a loss that falls below 0": {[]string{"epoch=1-step=10-val_loss=0.20.ckpt", "epoch=2-step=20-val_loss=-0.20.ckpt", "epoch=3-step=30-val_loss=-1e-05.ckpt", "epoch=4-step=40-val_loss=nan.ckpt"},
+			"epoch=4-step=40-val_loss=nan.ckpt", "epoch=4-step=40-val_loss=nan.ckpt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s store.Store) {
+				for i, file := range c.saved {
+					putWhole(t, s, file)
+					at := old.Add(time.Duration(i) * time.Minute)
+					must(t, s.Chtimes(t.Context(), file, at, at))
+				}
+				removed := hdfsckpt.PlanPrune(list(t, s), 1, 0).Remove
+				left := slices.DeleteFunc(slices.Clone(c.saved), func(file string) bool {
+					return slices.ContainsFunc(removed, func(c format.Checkpoint) bool { return c.Name == file })
+				})
+				slices.Sort(left)
+				if got := strings.Join(left, " "); got != c.left {
+					t.Errorf("a prune leaves %s, want %s", got, c.left)
+				}
+				for _, file := range c.saved {
+					unlink(t, s, file)
+				}
+				var kept []string
+				for _, c := range listRetained(t, s) {
+					kept = append(kept, c.Former)
+				}
+				slices.Sort(kept)
+				if got := strings.Join(kept, " "); got != c.retained {
+					t.Errorf("retained are %s, want %s", got, c.retained)
+				}
+			})
+		})
+	}
+	t.Run("pointed at", func(t *testing.T) {
+		onBoth(t, func(t *testing.T, s store.Store) {
+			putCheckpoint(t, s, "G1-100", nil)
+			put(t, s, "checkpoint", stateFile("G1-100"))
+			saveBundleAt(t, s, "G2-200", old.Add(time.Hour))
+			if report, err := hdfsckpt.Repair(t.Context(), s, 0); err != nil || report.String() != "" {
+				t.Errorf("beside what another network has saved later, a start says %s, %v", report, err)
+			}
+			putCheckpoint(t, s, "G1-90", nil)
+			must(t, s.Remove(t.Context(), "G1-100.index"))
+			if report, err := hdfsckpt.Repair(t.Context(), s, 0); err != nil || len(report.Pointed) != 1 || report.Pointed[0].To != "G1-90" {
+				t.Errorf("once what it names is torn, a start says %s, %v", report, err)
+			}
+		})
+	})
+}
+
+// saveBundleAt writes a checkpoint of TensorFlow as it is at a time.
+func saveBundleAt(t *testing.T, s store.Store, name string, at time.Time) {
+	t.Helper()
+	putCheckpoint(t, s, name, nil)
+	for _, c := range list(t, s) {
+		for _, f := range c.Files {
+			if c.Name == name {
+				must(t, s.Chtimes(t.Context(), f.Name, at, at))
+			}
+		}
 	}
 }

@@ -3,8 +3,10 @@ package hdfsckpt_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +20,20 @@ import (
 	"holdfast/hdfsckpt/writers"
 )
 
+// areaOf is that of a mount in a store (retain.Area).
+func areaOf(s store.Store) retain.Area { return areaOfWriter(s, "test") }
+
+func areaOfWriter(s store.Store, writer string) retain.Area {
+	made := false
+	return func(ctx context.Context) (string, error) {
+		if made {
+			return writers.Dir(writer), nil
+		}
+		made = true
+		return writers.Dir(writer), store.MkdirAll(ctx, s, writers.Dir(writer), 0o755)
+	}
+}
+
 // remove removes a checkpoint's files as a mount does.
 func remove(t *testing.T, s store.Store, name string) {
 	t.Helper()
@@ -27,7 +43,7 @@ func remove(t *testing.T, s store.Store, name string) {
 			continue
 		}
 		for _, f := range c.Files {
-			retained, err := retain.Removing(ctx, s, f.Name)
+			retained, err := retain.Removing(ctx, s, areaOf(s), f.Name)
 			must(t, err)
 			if !retained {
 				must(t, s.Remove(ctx, f.Name))
@@ -151,7 +167,7 @@ func TestReplacementThatNeverCame(t *testing.T) {
 			seal(t, s, "model.ckpt-10", "model.ckpt-20")
 			must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20", "model.ckpt-20"), 0o644))
 			for _, f := range list(t, s)[1].Files {
-				must(t, retain.Replacing(ctx, s, f.Name))
+				must(t, retain.Replacing(ctx, s, areaOf(s), f.Name))
 			}
 			if got, want := states(list(t, s)), "model.ckpt-10 sealed"; got != want {
 				t.Fatalf("before: got %s, want %s", got, want)
@@ -179,6 +195,196 @@ func TestReplacementThatNeverCame(t *testing.T) {
 	}
 }
 
+// lateChanges are those of a task that was stopped in the middle of them, and fenced off meanwhile.
+var lateChanges = map[string]func(ctx context.Context, s store.Store, area retain.Area) error{
+	"removal": func(ctx context.Context, s store.Store, area retain.Area) error {
+		_, err := retain.Removing(ctx, s, area, "last.ckpt")
+		return err
+	},
+	"replacement": func(ctx context.Context, s store.Store, area retain.Area) error {
+		return retain.Replacing(ctx, s, area, "last.ckpt")
+	},
+	"removal of an older one": func(ctx context.Context, s store.Store, area retain.Area) error {
+		_, err := retain.Removing(ctx, s, area, "model-10.pt")
+		return err
+	},
+}
+
+// TestFencedRetainsNothing: what a task that was fenced off goes on to remove or to replace is
+// nobody's wish. It stays where it is, sealed, and so does what was retained before.
+func TestFencedRetainsNothing(t *testing.T) {
+	for name, change := range lateChanges {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s store.Store) {
+				for _, file := range []string{"model-10.pt", "model-20.pt", "last.ckpt"} {
+					publish(t, s, file, torchFixture(t, "alone.pt"))
+				}
+				publish(t, s, "last.ckpt", torchFixture(t, "train-40.pt")) // and one is retained
+				putWhole(t, s, "model-5.pt")
+				unlink(t, s, "model-5.pt")
+				unlink(t, s, "model-20.pt")
+				for _, c := range list(t, s) {
+					seal(t, s, c.Name)
+				}
+				before := withRecords(t, s)
+				own := areaOfWriter(s, "zombie")
+				dir, err := own(t.Context())
+				must(t, err)
+				must(t, writers.Fence(t.Context(), s, "zombie"))
+				if err := change(t.Context(), s, own); err == nil {
+					t.Error("it was told that it may")
+				}
+				if after := withRecords(t, s); after != before {
+					t.Errorf("there was\n%s\nand there is\n%s", before, after)
+				}
+				if i, err := s.Stat(t.Context(), dir); err != nil || i.IsDir() {
+					t.Errorf("its directory is made again: %+v, %v", i, err)
+				}
+			})
+		})
+	}
+}
+
+// withRecords is the tree of a store, with what is retained and sealed.
+func withRecords(t *testing.T, s store.Store) string {
+	t.Helper()
+	text := tree(t, s, ".")
+	for _, dir := range []string{"retained", "manifests"} {
+		text += tree(t, s, path.Join(store.OwnDir, dir))
+	}
+	return text
+}
+
+// stopping is a store in which something happens before a file gets another name, unless that fails.
+type stopping struct {
+	*store.Local
+	from string
+	do   func() error
+}
+
+func (s *stopping) RenameNew(ctx context.Context, from, to string) error {
+	if do := s.do; from == s.from && do != nil {
+		s.do = nil
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return s.Local.RenameNew(ctx, from, to)
+}
+
+// TestSavedOverAfterABrokenRemoval: a checkpoint whose removal was broken off before anything was moved is
+// saved over as any other, and comes back if its replacement does not follow.
+func TestSavedOverAfterABrokenRemoval(t *testing.T) {
+	local, err := store.NewLocal(t.TempDir())
+	must(t, err)
+	defer local.Close()
+	putWhole(t, local, "last.ckpt")
+	before := tree(t, local, ".")
+	_, err = retain.Removing(t.Context(), &stopping{local, "last.ckpt", func() error { return syscall.EIO }}, areaOf(local), "last.ckpt")
+	if !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	must(t, retain.Replacing(t.Context(), local, areaOf(local), "last.ckpt")) // and its program is lost
+	report, err := hdfsckpt.Repair(t.Context(), local, 0)
+	if after := tree(t, local, "."); err != nil || after != before || !slices.Equal(report.Restored, []string{"last.ckpt"}) {
+		t.Errorf("a start says %s, %v, and there is %s", report, err, after)
+	}
+}
+
+// TestStoppedWhileItRetains: a task that is stopped right before it moves a file, and is fenced off, moves
+// nothing when it goes on: neither what it was about to move, nor what its replacement has saved
+// by that name.
+func TestStoppedWhileItRetains(t *testing.T) {
+	for name, change := range lateChanges {
+		for _, saves := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, its replacement saves %v", name, saves), func(t *testing.T) {
+				local, err := store.NewLocal(t.TempDir())
+				must(t, err)
+				defer local.Close()
+				file := "last.ckpt"
+				if name == "removal of an older one" {
+					file = "model-10.pt"
+				}
+				first, second := torchFixture(t, "alone.pt"), torchFixture(t, "train-40.pt")
+				publish(t, local, file, first)
+				want := first
+				err = change(t.Context(), &stopping{local, file, func() error {
+					must(t, writers.Fence(t.Context(), local, "zombie"))
+					if report, err := hdfsckpt.Repair(t.Context(), local, 0); err != nil || report.String() != "" {
+						t.Errorf("a start says %s, %v", report, err)
+					}
+					if saves {
+						publish(t, local, file, second)
+						want = second
+					}
+					return nil
+				}}, areaOfWriter(local, "zombie"))
+				if err == nil {
+					t.Error("it was told that it has moved the file")
+				}
+				if got, err := store.ReadFile(t.Context(), local, file); err != nil || string(got) != string(want) {
+					t.Errorf("%s has %d bytes, want %d: %v", file, len(got), len(want), err)
+				}
+				kept := listRetained(t, local)
+				if saves != (len(kept) == 1) || saves && kept[0].Size != int64(len(first)) {
+					t.Errorf("retained are %s", describe(kept))
+				}
+			})
+		}
+	}
+}
+
+// meanwhile is a store in which something happens once a file is opened for the first time.
+type meanwhile struct {
+	*store.Local
+	name string
+	do   func()
+}
+
+func (m *meanwhile) Open(ctx context.Context, name string) (store.Reader, error) {
+	r, err := m.Local.Open(ctx, name)
+	if do := m.do; name == m.name && do != nil {
+		m.do = nil
+		do()
+	}
+	return r, err
+}
+
+// TestTwoRanksSaveOver: ranks whose mounts begin at the same time to retain the checkpoint that they save over
+// retain it together, and what one has moved is not lost by the other, whether another
+// checkpoint was retained by that name before or not.
+func TestTwoRanksSaveOver(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		for name, change := range map[string]func(t *testing.T, s store.Store, name string){
+			"saved over": func(t *testing.T, s store.Store, name string) {
+				must(t, retain.Replacing(t.Context(), s, areaOf(s), name))
+			},
+			"removed": unlink,
+		} {
+			t.Run(fmt.Sprintf("%s, one before %v", name, before), func(t *testing.T) {
+				local, err := store.NewLocal(t.TempDir())
+				must(t, err)
+				defer local.Close()
+				for range 2 {
+					for _, file := range []string{"__0_0.distcp", "__1_0.distcp", ".metadata"} {
+						publish(t, local, "dcp/"+file, torchFixture(t, "dcp-300/"+file))
+					}
+					if !before {
+						break
+					}
+				}
+				change(t, &meanwhile{local, "dcp/.metadata", func() { change(t, local, "dcp/__1_0.distcp") }}, "dcp/__0_0.distcp")
+				if name == "removed" {
+					unlink(t, local, "dcp/.metadata")
+				}
+				if kept := listRetained(t, local); len(kept) != 1 || len(kept[0].Files) != 3 {
+					t.Errorf("retained are %s, and left is %v", describe(kept), filesBelow(t, local, "dcp"))
+				}
+			})
+		}
+	}
+}
+
 // TestALinkThatWasNotReplaced: a link that was to be saved over gets its name back when that fails,
 // though it leads nowhere from where it is retained.
 func TestALinkThatWasNotReplaced(t *testing.T) {
@@ -187,7 +393,7 @@ func TestALinkThatWasNotReplaced(t *testing.T) {
 	defer s.Close()
 	putTorch(t, s, "epoch=1-step=20.ckpt", true)
 	must(t, os.Symlink("epoch=1-step=20.ckpt", path.Join(dir, "last.ckpt")))
-	must(t, retain.Replacing(t.Context(), s, "last.ckpt"))
+	must(t, retain.Replacing(t.Context(), s, areaOf(s), "last.ckpt"))
 	must(t, retain.NotReplaced(t.Context(), s, "last.ckpt"))
 	if to, err := os.Readlink(path.Join(dir, "last.ckpt")); err != nil || to != "epoch=1-step=20.ckpt" {
 		t.Errorf("it leads to %q, %v", to, err)

@@ -18,6 +18,7 @@ import (
 	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // A program without a pointer takes the checkpoint with the highest step, the youngest file, or
@@ -61,6 +62,10 @@ func (p *RollbackPlan) planMoves(ctx context.Context, s store.Store, list []form
 			youngest = c.Time
 		}
 	}
+	nested, err := writers.Nested(ctx, s)
+	if err != nil {
+		return err
+	}
 	for _, c := range list {
 		if c.SeriesDir() != p.series || c.Name == "." || !p.rivals(c.Kind) || isTarget[c.Name] || p.restoresInto(&c) ||
 			slices.ContainsFunc(p.Restore, func(a Aside) bool { return a.isRestOf(&c) || len(a.there) == 0 && a.isInPlace([]format.Checkpoint{c}) }) {
@@ -69,6 +74,9 @@ func (p *RollbackPlan) planMoves(ctx context.Context, s store.Store, list []form
 		moved, err := p.moves(&c, youngest)
 		if err != nil {
 			return err
+		}
+		if within := storeWithin(&c, nested); moved && within != "" {
+			return impossible{fmt.Errorf("%s would be moved aside, and %s in it is a checkpoint directory of its own: move one of the two away, and roll back again", c.Name, within)}
 		}
 		if moved {
 			p.add(c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -634,6 +635,53 @@ func TestAnotherStoreWithin(t *testing.T) {
 			t.Errorf("after its end: %s, %v", report, err)
 		}
 	})
+}
+
+// TestTornAroundAnotherStore: a torn checkpoint in which somebody's checkpoint directory lies stays
+// while that is written to.
+func TestTornAroundAnotherStore(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := t.Context()
+		putDistributed(t, s, "step_20", without(".metadata"))
+		putCheckpoint(t, s, "step_20/logs/model.ckpt-10", nil)
+		other := path.Join("step_20/logs", writers.Dir("other.container_1"))
+		must(t, store.MkdirAll(ctx, s, other, 0o755))
+		before := tree(t, s, "step_20")
+		report, err := hdfsckpt.Repair(ctx, s, 0)
+		if err != nil || len(report.Aside) != 0 || tree(t, s, "step_20") != before || !strings.Contains(report.String(), "step_20/logs") {
+			t.Errorf("a start says %s, %v", report, err)
+		}
+	})
+}
+
+// TestPruneAroundAnotherStore: a checkpoint in which somebody's checkpoint directory lies is neither
+// pruned nor moved aside by a rollback, whether that is written to or was, and the error names it.
+func TestPruneAroundAnotherStore(t *testing.T) {
+	for name, build := range map[string]func(t *testing.T, s store.Store){
+		"written to": func(t *testing.T, s store.Store) {
+			must(t, store.MkdirAll(t.Context(), s, path.Join("step_10/logs", writers.Dir("other.container_1")), 0o755))
+		},
+		"of a job that has ended": func(t *testing.T, s store.Store) { put(t, s, "step_10/logs/.holdfast/rule.json", []byte("{}")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s store.Store) {
+				for _, step := range []string{"step_10", "step_20"} {
+					putDistributed(t, s, step, nil)
+				}
+				putCheckpoint(t, s, "step_10/logs/model.ckpt-10", nil)
+				putWhole(t, s, "model-5.pt")
+				build(t, s)
+				before := tree(t, s, ".")
+				if _, err := hdfsckpt.PlanRollback(t.Context(), s, "", 5); !hdfsckpt.IsImpossible(err) || !strings.Contains(err.Error(), "step_10/logs") {
+					t.Errorf("rolling back to what is older: %v", err)
+				}
+				plan := hdfsckpt.PlanPrune(list(t, s), 1, 0)
+				if err := plan.Execute(t.Context(), s); len(plan.Remove) != 1 || !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "step_10/logs") || tree(t, s, ".") != before {
+					t.Errorf("pruning %s: %v, and there is\n%s", states(plan.Remove), err, tree(t, s, "."))
+				}
+			})
+		})
+	}
 }
 
 // TestFilesThatBelongTogether: a file in a directory that holds others is a part

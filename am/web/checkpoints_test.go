@@ -20,6 +20,7 @@ import (
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -271,8 +272,11 @@ func TestRetainedAndMovedAsideOnThePage(t *testing.T) {
 	if report, err := hdfsckpt.Repair(t.Context(), s, 0); err != nil || len(report.Aside) != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}
+	area := func(ctx context.Context) (string, error) {
+		return writers.Dir("test"), store.MkdirAll(ctx, s, writers.Dir("test"), 0o755)
+	}
 	for _, name := range []string{"m-7.index", "m-7.data-00000-of-00001"} { // as the program's removal through a mount does
-		retained, err := retain.Removing(t.Context(), s, name)
+		retained, err := retain.Removing(t.Context(), s, area, name)
 		if err == nil && !retained {
 			err = s.Remove(t.Context(), name)
 		}

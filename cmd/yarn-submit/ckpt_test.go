@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -262,8 +264,11 @@ func TestRetainedIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	area := func(ctx context.Context) (string, error) {
+		return writers.Dir("test"), store.MkdirAll(ctx, s, writers.Dir("test"), 0o755)
+	}
 	for _, f := range files { // as the program's removal through a mount does
-		retained, err := retain.Removing(t.Context(), s, filepath.Base(f))
+		retained, err := retain.Removing(t.Context(), s, area, filepath.Base(f))
 		if err == nil && !retained {
 			err = s.Remove(t.Context(), filepath.Base(f))
 		}

@@ -64,6 +64,7 @@ type Checkpoint struct {
 	Former string
 
 	format   Format // set by the search that found it
+	inPlace  bool   // its directory is named by a number that is not its step (Dir.Place)
 	unlisted string // a directory of it that was too deep to be listed
 }
 
@@ -144,11 +145,22 @@ func (c *Checkpoint) Planned() Planned {
 // SeriesDir returns the directory in which checkpoints of one series lie, or the
 // directories that each hold one of them.
 func (c *Checkpoint) SeriesDir() string {
-	dir := path.Dir(c.Name)
-	if c.Traits().AloneInStepDir && IsStepDir(path.Base(dir)) {
-		dir = path.Dir(dir)
+	if dir := path.Dir(c.Name); c.IsAlone() {
+		return path.Dir(dir)
 	}
-	return dir
+	return path.Dir(c.Name)
+}
+
+// IsAlone reports whether the checkpoint is what a directory named after its step holds.
+func (c *Checkpoint) IsAlone() bool {
+	return c.Traits().AloneInStepDir && IsStepDir(path.Base(path.Dir(c.Name))) && !c.IsInPlace()
+}
+
+// IsInPlace reports whether the directory of the checkpoint is named by a number that is not its
+// step, but that of a run, say, which may have more.
+func (c *Checkpoint) IsInPlace() bool {
+	dir := path.Base(path.Dir(c.Name))
+	return IsNumber(dir) && (c.inPlace || !counts(dir, path.Base(c.Name)))
 }
 
 // Series is that of its name (SeriesOf), or its name if no number tells it from others.

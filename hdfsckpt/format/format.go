@@ -118,6 +118,12 @@ type Claim struct {
 	Take []string
 	// Whole: the directory is the checkpoint, with all that is in it.
 	Whole bool
+	// Inside: the directory, or those that it takes, are searched for what other formats know.
+	// The checkpoint is torn where that is.
+	Inside bool
+	// Loose: nothing in the files themselves shows whether it is complete, or one alone does that the
+	// program has written. What lies in another checkpoint is not judged by that.
+	Loose bool
 	// Check looks into the files; nil if there is no checkpoint after all. State is
 	// Complete, Torn or Unchecked. It is called once, after Claim has returned.
 	Check func(ctx context.Context) (*Checkpoint, error)

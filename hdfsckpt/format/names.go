@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"holdfast/hdfsckpt/store"
 )
@@ -13,7 +15,6 @@ import (
 var (
 	stepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)?[-_=]?\d+$`)
 	endsIn  = regexp.MustCompile(`(?:^|[-_=.]|step|checkpoint|ckpt|epoch|iter)(\d+)$`)
-	digits  = regexp.MustCompile(`\d+`)
 
 	// Lightning's names are made of KEY=VALUE: epoch=3-step=400-val_loss=0.25-v1. Of two
 	// files with the same values the later one gets a version.
@@ -68,10 +69,10 @@ func StepAtEnd(name string) int64 {
 	return NoStep
 }
 
-// FileStep is the step of a file: the directory's, if that is named after one, or the
-// number at the end of its own name, before the suffix.
+// FileStep is the step of a file: that of its directory, if that counts it, or the number at the
+// end of its own name, before the suffix.
 func FileStep(name, suffix string) int64 {
-	if dir := path.Base(path.Dir(name)); IsStepDir(dir) {
+	if dir := path.Base(path.Dir(name)); counts(dir, path.Base(name)) {
 		return StepAtEnd(dir)
 	}
 	return StepAtEnd(strings.TrimSuffix(path.Base(name), suffix))
@@ -85,29 +86,131 @@ var lastName = regexp.MustCompile(`^(last|latest)(-v\d+)?(\.|$)`)
 // look for that name, whatever steps the names beside it have.
 func IsLast(base string) bool { return lastName.MatchString(base) }
 
-// Shape is a name but for its numbers.
-func Shape(name string) string { return digits.ReplaceAllString(name, "#") }
+// chosen is in the names of what a program chooses among its checkpoints, or saves at its end.
+var chosen = regexp.MustCompile(`(^|[-_.])(best|last|latest|final)([-_.]|$)`)
 
-// partOfMore is the name, without its suffix, of a file that is one of several of a save: a
+// IsChosen reports whether a file is called so, and needs no step in its name.
+func IsChosen(base string) bool { return chosen.MatchString(base) }
+
+// partOfMore is in the name, without its suffix, of a file that is one of several of a save: a
 // shard, or what one rank has written.
-var partOfMore = regexp.MustCompile(`-of-\d+$|(^|[-_.])(rng_state|random_states?|rank|shard|part)[-_]?\d+`)
+var partOfMore = regexp.MustCompile(`\d+-of-\d+|(?:^|[-_.])(?:rng_state|random_states?|rank|shard|part|layer|expert)[-_]?\d+`)
 
 // IsPartOfMore reports whether a file, by its base name without the suffix, is one of several
 // of a save: the number in it is no step.
 func IsPartOfMore(bare string) bool { return partOfMore.MatchString(bare) }
 
+var (
+	// number is one in a name, with fraction and exponent; or what Lightning writes for none.
+	number = regexp.MustCompile(`\d+(?:\.\d+)*(?:[eE][-+]?\d+)?|=(?:nan|-?inf)\b`)
+	// stepWord is before a number that counts what is trained.
+	stepWord = regexp.MustCompile(`(?i)(?:step|checkpoint|ckpt|epoch|iter|iteration)s?$|^(?:ep|e|it|s)$`)
+	// kindWord is before a number that says which of several something is, or how it is trained.
+	kindWord = regexp.MustCompile(`(?i)^k?(?:fold|seed|run|trial|split|stage|member|replica|version|v|lr)$`)
+	// keyedVersion is that of Lightning's later one of two files with the same values.
+	keyedVersion = regexp.MustCompile(`((?:step|epoch)=[^/]*)-v\d+(\.[a-z]+)?$`)
+)
+
+// Shape is a name with # for each number that is another one in each checkpoint of a series: the
+// step, and what was measured then, with its sign and fraction. The digits of a word, as in G1,
+// resnet50 and v2, and numbers of ranks, folds, seeds and the like tell series apart, and stay. It
+// is the same for all checkpoints of a series, of whatever format.
+func Shape(name string) string {
+	s, _ := shape(name)
+	return s
+}
+
+// HasStep reports whether a number in a checkpoint's base name may be its step.
+func HasStep(base string) bool {
+	_, steps := shape(base)
+	return len(steps) > 0
+}
+
+// step is a number in a name that may be that of its step.
+type step struct {
+	n    int64
+	word bool // a word before it says that it is one
+}
+
+// OwnStep returns the number in a base name that is its step: the last of those before which a word
+// says so (word), as in model_epoch_3 or epoch=3-step=400.ckpt, or else the last; NoStep if none may be.
+func OwnStep(base string) (n int64, word bool) {
+	_, steps := shape(base)
+	for _, s := range slices.Backward(steps) {
+		if s.word {
+			return s.n, true
+		}
+	}
+	if len(steps) > 0 {
+		return steps[len(steps)-1].n, false
+	}
+	return NoStep, false
+}
+
+// counts reports whether the number of a directory is the step of what is called base in it: if a
+// word says that it is a step, or if base has no other one.
+func counts(dir, base string) bool {
+	if !IsStepDir(dir) {
+		return false
+	}
+	n, _ := OwnStep(base)
+	return hasStepWord(dir) || n == NoStep || n == StepAtEnd(dir)
+}
+
+// shape is Shape, and the numbers that may be steps.
+func shape(name string) (of string, steps []step) {
+	name = keyedVersion.ReplaceAllString(name, "$1$2")
+	parts := partOfMore.FindAllStringIndex(name, -1)
+	var b strings.Builder
+	at := 0
+	for _, m := range number.FindAllStringIndex(name, -1) {
+		from, to := m[0], m[1]
+		if name[from] == '=' { // nan
+			b.WriteString(name[at:from] + "=#")
+			at = to
+			continue
+		}
+		before := strings.TrimRightFunc(name[:from], unicode.IsLetter)
+		word := name[len(before):from]
+		glued := word != ""
+		if !glued {
+			before = strings.TrimRightFunc(before, isSeparator)
+			word = before[len(strings.TrimRightFunc(before, unicode.IsLetter)):]
+		}
+		n, err := strconv.ParseInt(name[from:to], 10, 64)
+		measured := err != nil
+		next, _ := utf8.DecodeRuneInString(name[to:])
+		isStep := stepWord.MatchString(word)
+		switch {
+		case slices.ContainsFunc(parts, func(p []int) bool { return p[0] <= from && to <= p[1] }), kindWord.MatchString(word),
+			glued && !isStep && !measured, unicode.IsLetter(next) && !(glued && isStep):
+			continue
+		}
+		if from > at && strings.ContainsRune("-+", rune(name[from-1])) && (from-1 == 0 || isSeparator(rune(name[from-2]))) {
+			from-- // its sign
+		}
+		b.WriteString(name[at:from] + "#")
+		at = to
+		if !measured {
+			steps = append(steps, step{n, isStep})
+		}
+	}
+	b.WriteString(name[at:])
+	return b.String(), steps
+}
+
+// isSeparator reports whether a character is between words or numbers of one name.
+func isSeparator(r rune) bool { return r != '/' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
 // SeriesOf returns the series of a checkpoint by its name: those in its directory whose names
-// differ in their numbers alone, or those in directories that differ so (SeriesDirOf); empty
-// if no number tells them apart.
+// have the same Shape, or those in directories that have (SeriesDirOf); empty if no step tells
+// them apart.
 func SeriesOf(name string) string {
 	dir, base := SeriesDirOf(name), path.Base(name)
-	if hasStep(base) || dir == path.Dir(name) && digits.MatchString(base) {
-		base = Shape(base)
+	if dir == path.Dir(name) && !HasStep(base) {
+		return ""
 	}
-	if series := path.Join(dir, base); series != name {
-		return series
-	}
-	return ""
+	return path.Join(dir, Shape(base))
 }
 
 // SeriesDirOf returns the directory of a checkpoint without the numbers that its series counts
@@ -116,19 +219,20 @@ func SeriesOf(name string) string {
 // alone. Otherwise a number alone may count runs, of which each has a series of its own.
 func SeriesDirOf(name string) string {
 	dirs := strings.Split(path.Dir(name), "/")
-	counted := hasStep(path.Base(name))
+	counted := HasStep(path.Base(name)) || IsChosen(path.Base(name))
 	for i, d := range slices.Backward(dirs) {
-		if IsStepDir(d) && (d[0] >= 'a' || !counted) {
+		if IsStepDir(d) && (hasStepWord(d) || !counted) {
 			dirs[i], counted = Shape(d), true
 		}
 	}
 	return path.Join(dirs...)
 }
 
-// hasStep reports whether the number in a checkpoint's base name may be its step.
-func hasStep(base string) bool {
-	return digits.MatchString(base) && !IsPartOfMore(strings.TrimSuffix(base, path.Ext(base)))
-}
+// hasStepWord reports whether a word says that a directory (IsStepDir) is named after a step.
+func hasStepWord(dir string) bool { return dir[0] >= 'a' }
+
+// IsNumber reports whether a directory is named by a number alone, which may be that of a run.
+func IsNumber(dir string) bool { return IsStepDir(dir) && !hasStepWord(dir) }
 
 // IsHidden reports whether a file lies in a hidden directory, such as the store's own, or
 // is being written.

@@ -29,8 +29,8 @@ type Search struct {
 	Rule Rule
 	// Root is the directory where the search begins; empty for the store's root.
 	Root string
-	// Chosen leaves out formats with a pointer, so that formats remain whose programs
-	// choose a checkpoint by what is there.
+	// Chosen leaves out checkpoints of formats with a pointer, so that those remain whose
+	// programs choose a checkpoint by what is there.
 	Chosen bool
 	// Only is the name of the one checkpoint that is looked into, or of the directory in which
 	// it is alone; empty for all.
@@ -41,13 +41,13 @@ type Search struct {
 // step, then by time. It looks into every index and the like, and reads no values.
 func (q Search) List(ctx context.Context, s store.Store, formats []Format) ([]Checkpoint, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	w := &walker{Search: q, s: s, ctx: ctx, formats: formats, group: group, listed: map[string][]store.Info{}}
+	w := &walker{Search: q, s: s, ctx: ctx, formats: formats, group: group, parts: map[string][]Checkpoint{}, listed: map[string][]store.Info{}}
 	for _, f := range formats {
 		if is := f.Traits().RankFile; is != nil {
 			w.ofRank = append(w.ofRank, is)
 		}
 	}
-	w.later(func() error { return w.directory(cmp.Or(q.Root, "."), 0) })
+	w.later(func() error { return w.directory(cmp.Or(q.Root, "."), 0, "") })
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
@@ -55,6 +55,9 @@ func (q Search) List(ctx context.Context, s store.Store, formats []Format) ([]Ch
 		if r, ok := f.(Reviewer); ok {
 			r.Review(q.Rule, w.found)
 		}
+	}
+	for i := range w.found {
+		w.found[i].tornBy(w.parts[w.found[i].Name])
 	}
 	Sort(w.found)
 	return w.found, nil
@@ -110,6 +113,11 @@ type Dir struct {
 	Only string
 	// Entries are those that no format of higher precedence has claimed.
 	Entries []store.Info
+	// Part: all in it is part of a checkpoint, in which a claim has others search (Claim.Inside).
+	Part bool
+	// Place is set by Claim of a format which finds that the directory, though named by a number,
+	// holds checkpoints with steps of their own, and is none.
+	Place bool
 
 	w *walker
 }
@@ -131,6 +139,7 @@ type walker struct {
 	todo   []func() error
 	takers int // goroutines that take from todo
 	found  []Checkpoint
+	parts  map[string][]Checkpoint // what was found inside of checkpoints, by their names
 	listed map[string][]store.Info // by Dir.List, and not searched yet
 }
 
@@ -179,8 +188,9 @@ func (w *walker) list(name string) (entries []store.Info, err error) {
 	return entries, err
 }
 
-// directory finds the checkpoints in one directory, and searches those below.
-func (w *walker) directory(name string, depth int) error {
+// directory finds the checkpoints in one directory, and searches those below. partOf is the name of
+// the checkpoint of which all that is found is a part; empty if it is none's.
+func (w *walker) directory(name string, depth int, partOf string) error {
 	entries, err := w.list(name)
 	w.mu.Lock()
 	delete(w.listed, name)
@@ -191,9 +201,9 @@ func (w *walker) directory(name string, depth int) error {
 	if err != nil {
 		return err
 	}
-	d := &Dir{Store: w.s, Rule: w.Rule, Name: name, Depth: depth, Only: w.Only, Entries: slices.Clone(entries), w: w}
+	d := &Dir{Store: w.s, Rule: w.Rule, Name: name, Depth: depth, Only: w.Only, Entries: slices.Clone(entries), Part: partOf != "", w: w}
 	for _, f := range w.formats {
-		if !w.Rule.Finds(f) || w.Chosen && hasPointer(f) {
+		if !w.Rule.Finds(f) {
 			continue
 		}
 		claims, err := f.Claim(w.ctx, d)
@@ -201,11 +211,27 @@ func (w *walker) directory(name string, depth int) error {
 			return err
 		}
 		for _, c := range claims {
-			if w.concerns(name, c) {
-				w.later(func() error { return w.check(f, c) })
+			if d.Part && c.Loose {
+				continue
+			}
+			if left := w.Chosen && hasPointer(f); !left && w.concerns(name, c) {
+				in, place := partOf, d.Place
+				w.later(func() error { return w.check(f, c, name, place, in) })
+			}
+			inside := c.Inside && w.Only == ""
+			if c.Whole && inside {
+				in := *d // its Check may still look at d
+				in.Entries, in.Part = slices.Clone(d.Entries), true
+				d, partOf = &in, cmp.Or(partOf, name)
+				continue
 			}
 			if c.Whole {
 				return nil
+			}
+			for _, base := range c.Take {
+				if below := path.Join(name, base); inside {
+					w.later(func() error { return w.directory(below, depth+1, cmp.Or(partOf, below)) })
+				}
 			}
 			d.Entries = slices.DeleteFunc(d.Entries, func(e store.Info) bool { return slices.Contains(c.Take, e.Name) })
 		}
@@ -215,7 +241,7 @@ func (w *walker) directory(name string, depth int) error {
 	}
 	for _, e := range d.Entries {
 		if e.IsDir() && !strings.HasPrefix(e.Name, HiddenPrefix) && !IsDiscarded(e.Name) && (w.Rule.Own() || !IsPartsDir(e.Name)) && w.leads(path.Join(name, e.Name)) {
-			w.later(func() error { return w.directory(path.Join(name, e.Name), depth+1) })
+			w.later(func() error { return w.directory(path.Join(name, e.Name), depth+1, partOf) })
 		}
 	}
 	return nil
@@ -237,8 +263,9 @@ func hasPointer(f Format) bool {
 	return ok
 }
 
-// check adds the checkpoint of a format's claim to those that were found.
-func (w *walker) check(f Format, claim Claim) error {
+// check adds the checkpoint of a format's claim, in a directory, to those that were found, or to the
+// parts of one. place is that of the Dir.
+func (w *walker) check(f Format, claim Claim, dir string, place bool, partOf string) error {
 	ctx, note := look.Noting(w.ctx)
 	c, err := claim.Check(ctx)
 	if store.Vanished(err) { // removed while it was looked at
@@ -252,6 +279,9 @@ func (w *walker) check(f Format, claim Claim) error {
 		return err
 	}
 	c.format = f
+	if c.inPlace = place && path.Dir(c.Name) == dir; c.inPlace && c.Traits().AloneInStepDir && !HasStep(path.Base(c.Name)) && c.NamedStep() == StepAtEnd(path.Base(dir)) {
+		c.Step = NoStep
+	}
 	slices.SortFunc(c.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	if len(c.Files) > 0 {
 		c.Time = time.Time{} // that of the directory counts only where nothing is in it
@@ -267,9 +297,44 @@ func (w *walker) check(f Format, claim Claim) error {
 		c.MarkTorn()
 	}
 	w.mu.Lock()
-	w.found = append(w.found, *c)
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	if partOf != "" {
+		w.parts[partOf] = append(w.parts[partOf], *c)
+	} else {
+		w.found = append(w.found, *c)
+	}
 	return nil
+}
+
+// tornBy has a checkpoint be torn if one of some parts of it is, unless that belongs to a step of its
+// own.
+func (c *Checkpoint) tornBy(parts []Checkpoint) {
+	var torn *Checkpoint
+	for i := range parts {
+		p := &parts[i]
+		if p.State != Torn && p.State != InProgress || p.hasOwnStepIn(c) {
+			continue
+		}
+		if torn == nil || p.Certain && !torn.Certain || p.Certain == torn.Certain && p.Name < torn.Name {
+			torn = p
+		}
+	}
+	if torn == nil || c.Certain && !c.Whole() {
+		return
+	}
+	c.Why, c.Certain = strings.TrimPrefix(torn.Name, c.Name+"/")+": "+torn.Why, torn.Certain
+	c.MarkTorn()
+}
+
+// hasOwnStepIn reports whether a word says that a part of a checkpoint, or a directory on the way to
+// it, is of another step.
+func (c *Checkpoint) hasOwnStepIn(whole *Checkpoint) bool {
+	for name := range strings.SplitSeq(strings.TrimPrefix(c.Name, whole.Name+"/"), "/") {
+		if step, word := OwnStep(name); word && step != whole.Step {
+			return true
+		}
+	}
+	return false
 }
 
 // isOfRank reports whether only the rank that wrote a file can read it.

@@ -62,13 +62,18 @@ func (distributed) Claim(_ context.Context, d *format.Dir) ([]format.Claim, erro
 	if !slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && isOfDistributed(e.Name) }) {
 		return nil, nil
 	}
-	return []format.Claim{{Whole: true, Check: func(ctx context.Context) (*format.Checkpoint, error) { return checkDistributed(ctx, d) }}}, nil
+	return []format.Claim{{Whole: true, Inside: hasDirectories(d.Name), Check: func(ctx context.Context) (*format.Checkpoint, error) { return checkDistributed(ctx, d) }}}, nil
+}
+
+// hasDirectories reports whether what is in directories of a checkpoint belongs to it.
+func hasDirectories(name string) bool {
+	return format.IsStepDir(path.Base(name)) || path.Ext(name) == ".ckpt"
 }
 
 func checkDistributed(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
 	c := &format.Checkpoint{Name: d.Name, Kind: Distributed, Step: distributedStep(path.Base(d.Name)), State: format.Torn}
 	entries := d.Entries
-	if base := path.Base(d.Name); !format.IsStepDir(base) && path.Ext(base) != ".ckpt" { // it may be a run's, with all that this has
+	if !hasDirectories(d.Name) { // it may be a run's, with all that this has
 		entries = slices.DeleteFunc(slices.Clone(entries), store.Info.IsDir)
 	}
 	if err := c.AddEntries(ctx, d.Store, d.Name, entries); err != nil {

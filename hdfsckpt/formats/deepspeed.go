@@ -56,8 +56,11 @@ func (deepSpeed) Owners(file string) []format.Owner {
 // Claim takes the directories global_stepN which hold files by the names that ranks give
 // them.
 func (f deepSpeed) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
-	if format.IsStepDir(path.Base(d.Name)) || d.Depth >= format.MaxDepth {
+	if format.IsStepDir(path.Base(d.Name)) && !format.IsNumber(path.Base(d.Name)) || d.Depth >= format.MaxDepth {
 		return nil, nil // a part of what that directory is
+	}
+	isDeepSpeedDir := func(e store.Info) bool {
+		return isDeepSpeedDir(e) && !(format.IsNumber(path.Base(d.Name)) && format.StepAtEnd(e.Name) == format.StepAtEnd(path.Base(d.Name)))
 	}
 	if !slices.ContainsFunc(d.Entries, isDeepSpeedDir) {
 		return nil, nil

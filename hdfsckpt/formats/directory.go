@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"holdfast/hdfsckpt/format"
@@ -42,6 +43,9 @@ func (directory) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, erro
 	var parts []store.Info
 	var err error
 	if whole {
+		if d.Place, err = isPlace(d); d.Place || err != nil {
+			return nil, err
+		}
 		parts, err = filesOfStep(ctx, d)
 	} else {
 		parts = belongTogether(d)
@@ -49,7 +53,7 @@ func (directory) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, erro
 	if parts == nil || err != nil {
 		return nil, err
 	}
-	claim := format.Claim{Whole: whole, Check: func(ctx context.Context) (*format.Checkpoint, error) {
+	claim := format.Claim{Whole: whole, Inside: whole, Loose: true, Check: func(ctx context.Context) (*format.Checkpoint, error) {
 		c := &format.Checkpoint{Name: d.Name, Kind: Directory, Step: format.NoStep, State: format.Unchecked,
 			Why: "nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE"}
 		if whole { // with all that is below it
@@ -132,7 +136,113 @@ func isAlone(files []store.Info) bool {
 			others++
 		}
 	}
-	return others == 1 && !besideModel.MatchString(files[0].Name)
+	index := indexOfTensors(files[0].Name)
+	shards := index != "" && !slices.ContainsFunc(files, func(e store.Info) bool { return indexOfTensors(e.Name) != index })
+	return (others == 1 || shards) && !besideModel.MatchString(files[0].Name)
+}
+
+// isPlace reports whether a directory that is named by a number alone, as that of a seed, a fold or
+// a run is, holds checkpoints with steps of their own. A step is a checkpoint's own if a word says
+// it (epoch=3, step_40, checkpoint-500) in its name or that of a directory below, and is not the
+// number. Numbers without a word are, too, unless they count parts (0, 1, 2 or 1, 2, 3), or another
+// file needs the directory's number, as it has none.
+func isPlace(d *format.Dir) (bool, error) {
+	base := path.Base(d.Name)
+	if !format.IsNumber(base) {
+		return false, nil
+	}
+	number := format.StepAtEnd(base)
+	numbers := map[string]map[int64]bool{} // by the shapes of names
+	one, unnumbered := false, false
+	for _, e := range d.Entries {
+		if !e.Mode.IsRegular() || !mayBeOne(e.Name) {
+			continue
+		}
+		one = true
+		n, word := format.OwnStep(e.Name)
+		shape := format.Shape(e.Name)
+		switch {
+		case word && (n != number || strings.Contains(shape, "=#")):
+			return true, nil
+		case n != format.NoStep:
+			if numbers[shape] == nil {
+				numbers[shape] = map[int64]bool{}
+			}
+			numbers[shape][n] = true
+		case !format.IsChosen(e.Name):
+			unnumbered = true
+		}
+	}
+	if !one {
+		return false, nil
+	}
+	if !unnumbered {
+		for _, of := range numbers {
+			if !(len(of) == 1 && of[number]) && !areParts(of) {
+				return true, nil
+			}
+		}
+	}
+	return holdsOtherSteps(d, d.Name, d.Entries, number, d.Depth)
+}
+
+// mayBeOne reports whether a file is named as single files are that are checkpoints, and few others.
+func mayBeOne(base string) bool {
+	if strings.HasPrefix(base, format.HiddenPrefix) {
+		return false
+	}
+	if tfFile.MatchString(base) {
+		return true
+	}
+	for _, f := range having[single]() {
+		if is, certain := f.named(base); is && (certain || !slices.Contains([]string{".txt", ".json", ".h5"}, path.Ext(base))) {
+			return true
+		}
+	}
+	return false
+}
+
+// areParts reports whether numbers count parts: from 0 or 1 on, and none is left out.
+func areParts(numbers map[int64]bool) bool {
+	count := func(from int64) bool {
+		for n := range int64(len(numbers)) {
+			if !numbers[from+n] {
+				return false
+			}
+		}
+		return true
+	}
+	return count(0) || count(1)
+}
+
+// holdsOtherSteps reports whether a word in a name below a directory says that something is of another
+// step than number.
+func holdsOtherSteps(d *format.Dir, dir string, entries []store.Info, number int64, depth int) (bool, error) {
+	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name, format.HiddenPrefix) || format.IsDiscarded(e.Name) || format.IsPartsDir(e.Name) {
+			continue
+		}
+		n, word := format.OwnStep(e.Name)
+		if word && n != number && (format.IsStepDir(e.Name) || path.Ext(e.Name) == ".ckpt") {
+			return true, nil
+		}
+		if depth >= format.MaxDepth {
+			continue
+		}
+		below, err := d.List(path.Join(dir, e.Name))
+		if err != nil && !store.Vanished(err) {
+			return false, err
+		}
+		for _, f := range below {
+			if n, word := format.OwnStep(f.Name); f.Mode.IsRegular() && mayBeOne(f.Name) && word && n != number {
+				return true, nil
+			}
+		}
+		if holds, err := holdsOtherSteps(d, path.Join(dir, e.Name), below, number, depth+1); holds || err != nil {
+			return holds, err
+		}
+	}
+	return false, nil
 }
 
 // belongTogether returns the files of a directory that is not named after a step which are

@@ -104,7 +104,7 @@ func (huggingFace) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, er
 		if !series && !first && !isTrainers(contents[i]) {
 			continue
 		}
-		claims = append(claims, format.Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*format.Checkpoint, error) {
+		claims = append(claims, format.Claim{Take: []string{e.Name}, Inside: true, Check: func(ctx context.Context) (*format.Checkpoint, error) {
 			name := path.Join(d.Name, e.Name)
 			c := &format.Checkpoint{Name: name, Kind: HuggingFace, Step: format.StepAtEnd(e.Name), State: format.Torn, Time: e.ModTime, Inferred: first}
 			err := c.AddEntries(ctx, d.Store, name, contents[i])

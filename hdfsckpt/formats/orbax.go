@@ -65,6 +65,7 @@ func (orbax) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 		default:
 			err = checkOrbax(ctx, d.Store, c)
 		}
+		c.Certain = c.Certain || d.Part && c.State == format.Torn
 		return c, err
 	}}}, nil
 }

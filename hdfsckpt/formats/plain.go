@@ -45,7 +45,7 @@ func (plain) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	if !format.IsPlainDir(path.Base(d.Name)) || holdsOthers(d.Entries) {
 		return nil, nil
 	}
-	return []format.Claim{{Whole: true, Check: func(ctx context.Context) (*format.Checkpoint, error) { return checkPlain(ctx, d) }}}, nil
+	return []format.Claim{{Whole: true, Inside: true, Loose: true, Check: func(ctx context.Context) (*format.Checkpoint, error) { return checkPlain(ctx, d) }}}, nil
 }
 
 // holdsOthers reports whether a directory step-N is only where a program keeps

@@ -76,7 +76,7 @@ func (ray) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 		if !e.IsDir() || !complete && !rayDir.MatchString(e.Name) {
 			continue
 		}
-		claims = append(claims, format.Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*format.Checkpoint, error) {
+		claims = append(claims, format.Claim{Take: []string{e.Name}, Inside: true, Check: func(ctx context.Context) (*format.Checkpoint, error) {
 			name := path.Join(d.Name, e.Name)
 			c := &format.Checkpoint{Name: name, Kind: Ray, Step: format.NoStep, State: format.Unchecked, Why: why}
 			switch {

@@ -156,8 +156,9 @@ func checkSharded(ctx context.Context, d *format.Dir, index string, entries []st
 			return c, nil
 		}
 	}
+	counted := c.Step != format.NoStep || d.Part // what has none may be a model that is being put there
 	if c.Why = look.Lacking(need, sizes); c.Why != "" {
-		if c.Step != format.NoStep { // what has none may be a model that is being put there
+		if counted {
 			c.State, c.Certain = format.Torn, true
 		}
 		return c, nil
@@ -172,7 +173,7 @@ func checkSharded(ctx context.Context, d *format.Dir, index string, entries []st
 		}
 		c.Why = name + ": " + err.Error()
 		if safetensors.IsCut(err) {
-			c.State, c.Certain = format.Torn, c.Step != format.NoStep
+			c.State, c.Certain = format.Torn, counted
 		}
 		return c, nil
 	}

@@ -66,7 +66,36 @@ func (torch) Owners(file string) []format.Owner {
 }
 
 func (torch) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	return onefile.Claim(d, isTorchName, torch{}.check), nil
+	claims := onefile.Claim(d, isTorchName, torch{}.check)
+	for _, e := range d.Entries {
+		if d.Part && e.Mode.IsRegular() && strings.HasSuffix(e.Name, torchIndex) {
+			claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) { return checkTorchIndex(ctx, d, e) }})
+		}
+	}
+	return claims, nil
+}
+
+// torchIndex names the shards of a model that was cut, of which each is a file of torch.save. Only
+// among the parts of a checkpoint it is known that they should be there.
+const torchIndex = ".bin.index.json"
+
+// checkTorchIndex returns what is torn as files are missing that an index names; nil if none are, or if it
+// cannot be read.
+func checkTorchIndex(ctx context.Context, d *format.Dir, index store.Info) (*format.Checkpoint, error) {
+	c := &format.Checkpoint{Name: path.Join(d.Name, index.Name), Kind: Torch, Step: format.NoStep, Files: []format.File{format.FileOf(d.Name, index)}, State: format.Torn, Certain: true}
+	need, sizes := map[string]int64{}, map[string]int64{}
+	if err := shardsOf(ctx, d.Store, c.Name, need); look.IsDamaged(err) || errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	} else if err != nil {
+		return c, err
+	}
+	for _, e := range d.Entries {
+		sizes[e.Name] = e.Size
+	}
+	if c.Why = look.Lacking(need, sizes); c.Why == "" {
+		return nil, nil
+	}
+	return c, nil
 }
 
 func (torch) named(base string) (is, certain bool) {

@@ -147,7 +147,7 @@ func New(store store.Store, o Options) (*FS, error) {
 	}
 	f.area = area.New(store, o.Writer, o.Log)
 	f.errors = errno.NewLog(o.Log, store.URI())
-	f.retaining = retain.Changes{Store: store, Log: func(name string, err error) { f.fail("retaining", name, err) }}
+	f.retaining = retain.Changes{Store: store, Area: f.area.Dir, Log: func(name string, err error) { f.fail("retaining", name, err) }}
 	f.pool.New = func() any { b := make([]byte, maxIO); return &b }
 	f.readCtx, f.stopReads = context.WithCancel(context.Background())
 	f.root = &node{id: fuse.FUSE_ROOT_ID, dir: true, lookups: 1, children: make(map[string]*node)}

@@ -1,11 +1,15 @@
 package retain
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"holdfast/hdfsckpt/format"
@@ -41,6 +45,8 @@ type record struct {
 	// Alone is the file that was the checkpoint, one of Files, where it lay alone in the
 	// directory Name; else empty.
 	Alone string `json:"alone,omitempty"`
+	// ID tells entries of one checkpoint apart. In records of former versions it is missing.
+	ID string `json:"id,omitempty"`
 	saved
 }
 
@@ -68,6 +74,7 @@ type backup struct {
 	record
 	owner format.Owner
 	entry string
+	text  []byte // the record as it was read; nil if there is none
 }
 
 // EntryDir is the directory of a checkpoint's backup entry. Who moves the checkpoint away moves that,
@@ -84,8 +91,8 @@ func (l *lookup) open(ctx context.Context, owner format.Owner) (*backup, error) 
 	return b, nil
 }
 
-// entries opens all entries of a store.
-func entries(ctx context.Context, s store.Store) ([]*backup, error) {
+// entries opens all entries of a store, for who has the area.
+func entries(ctx context.Context, s store.Store, area Area) ([]*backup, error) {
 	list, err := s.List(ctx, dir)
 	if store.Vanished(err) {
 		return nil, nil
@@ -98,7 +105,7 @@ func entries(ctx context.Context, s store.Store) ([]*backup, error) {
 		if !e.IsDir() {
 			continue
 		}
-		b := &backup{lookup: &lookup{s: s}, entry: path.Join(dir, e.Name)}
+		b := &backup{lookup: &lookup{s: s, area: area}, entry: path.Join(dir, e.Name)}
 		if err := b.read(ctx); err != nil {
 			return nil, err
 		}
@@ -112,14 +119,12 @@ func entries(ctx context.Context, s store.Store) ([]*backup, error) {
 // read reads the record. One that cannot be read, or leads out of the store, counts as
 // missing.
 func (b *backup) read(ctx context.Context) error {
-	text, err := store.ReadFile(ctx, b.s, path.Join(b.entry, recordFile))
-	if store.Vanished(err) {
-		return nil
-	}
-	if err != nil {
+	text, err := recordOf(ctx, b.s, b.entry)
+	if err != nil || text == nil {
 		return err
 	}
 	var r record
+	b.text = text
 	if store.ParseRecord(text, &r) != nil || r.How != removed && r.How != replaced ||
 		!store.IsEntryFor(path.Base(b.entry), r.Name) || slices.ContainsFunc(r.Files, func(f string) bool { return store.CheckName("look at", f) != nil }) ||
 		r.Alone != "" && !slices.Contains(r.Files, r.Alone) {
@@ -132,6 +137,15 @@ func (b *backup) read(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// recordOf reads the record of an entry; nil if there is none.
+func recordOf(ctx context.Context, s store.Store, entry string) ([]byte, error) {
+	text, err := store.ReadFile(ctx, s, path.Join(entry, recordFile))
+	if store.Vanished(err) {
+		return nil, nil
+	}
+	return text, err
 }
 
 // ownerNamed returns the checkpoint of that name if a file may be a part of it.
@@ -204,28 +218,104 @@ func (b *backup) continuesRemoving(ctx context.Context, file string) (bool, erro
 	return b.has(ctx, b.name(b.Marker))
 }
 
-// begin writes the entry of a complete checkpoint, in place of what was in it before.
-func (b *backup) begin(ctx context.Context, h how, c *format.Checkpoint) error {
-	if err := b.clear(ctx); err != nil {
-		return err
+// continuesReplacing reports whether a file that is about to be replaced is a part of the checkpoint
+// that is not retained yet. The entry of a removal that was broken off before it spoilt the
+// checkpoint does not count.
+func (b *backup) continuesReplacing(ctx context.Context, file string) (bool, error) {
+	lacks, err := b.lacks(ctx, file)
+	if err != nil || !lacks || b.How == replaced {
+		return lacks, err
 	}
-	b.record = record{Name: b.owner.Checkpoint, How: h, Dir: c.IsDir() || c.Name != b.owner.Checkpoint, saved: savedOf(c)}
-	if c.Name != b.Name {
-		b.Alone, _ = b.position(c.Name)
+	c, err := b.holding(ctx, file)
+	return err == nil && (c == nil || !c.Whole()), err
+}
+
+// begin puts the entry of a complete checkpoint in its place, instead of what was there before.
+// errOvertaken if another writer has put one there since that was read.
+func (b *backup) begin(ctx context.Context, h how, c *format.Checkpoint) error {
+	r := record{Name: b.owner.Checkpoint, How: h, Dir: c.IsDir() || c.Name != b.owner.Checkpoint, saved: savedOf(c)}
+	if c.Name != r.Name {
+		r.Alone, _ = r.position(c.Name)
 	}
 	for _, f := range c.Files {
-		if _, ok := ownerNamed(f.Name, b.Name); ok { // not a graph, say
-			pos, _ := b.position(f.Name)
-			b.Files = append(b.Files, pos)
+		if _, ok := ownerNamed(f.Name, r.Name); ok { // not a graph, say
+			pos, _ := r.position(f.Name)
+			r.Files = append(r.Files, pos)
 		}
 	}
 	if c.Marker != "" {
-		b.Marker, _ = b.position(c.Marker)
+		r.Marker, _ = r.position(c.Marker)
 	}
-	if err := store.WriteRecord(ctx, b.s, path.Join(b.entry, recordFile), b.record); err != nil {
+	own, err := b.area(ctx)
+	if err != nil {
 		return err
 	}
+	made := newIn(own)
+	r.ID = path.Base(made)
+	for _, d := range []string{made, path.Join(made, filesDir)} { // not the area: that may have been fenced off
+		if err := b.s.Mkdir(ctx, d, 0o755); err != nil {
+			return err
+		}
+	}
+	err = store.WriteRecord(ctx, b.s, path.Join(made, recordFile), r)
+	if err == nil {
+		err = b.place(ctx, made)
+	}
+	if err != nil {
+		return errors.Join(err, store.RemoveOwn(store.Tidying(ctx), b.s, made))
+	}
+	b.record = r
 	return b.move(ctx, manifest.Path(b.checkpoint()), b.manifest())
+}
+
+// place moves a new entry into its place.
+func (b *backup) place(ctx context.Context, made string) error {
+	err := b.s.RenameNew(ctx, made, b.entry)
+	if store.Vanished(err) {
+		if err = store.MkdirAll(ctx, b.s, dir, 0o755); err == nil {
+			err = b.s.RenameNew(ctx, made, b.entry)
+		}
+	}
+	if !errors.Is(err, syscall.EEXIST) {
+		return err
+	}
+	if err := b.clear(ctx); err != nil {
+		return err
+	}
+	if err = b.s.RenameNew(ctx, made, b.entry); errors.Is(err, syscall.EEXIST) {
+		err = errOvertaken
+	}
+	return err
+}
+
+// newIn makes a name in an area.
+func newIn(area string) string {
+	return path.Join(area, strings.TrimPrefix(store.TemporaryFor("retained"), ".")) // not a temporary file's
+}
+
+// moveIn moves what is in the way into the area, as far as it is there, and returns where it is then.
+func (l *lookup) moveIn(ctx context.Context, name string) (string, error) {
+	own, err := l.area(ctx)
+	if err != nil {
+		return "", err
+	}
+	to := newIn(own)
+	err = l.s.Rename(ctx, name, to)
+	if store.Vanished(err) {
+		if i, statErr := l.s.Stat(ctx, own); statErr == nil && i.IsDir() {
+			return "", nil
+		}
+	}
+	return to, err
+}
+
+// discard removes a file of the store's own, if it is there.
+func (l *lookup) discard(ctx context.Context, name string) error {
+	to, err := l.moveIn(ctx, name)
+	if err == nil && to != "" {
+		err = l.s.Remove(ctx, to)
+	}
+	return err
 }
 
 // takeAfterMarker moves a file into the entry, and the marker first.
@@ -235,25 +325,43 @@ func (b *backup) takeAfterMarker(ctx context.Context, file string) error {
 		if err == nil && !has {
 			err = b.take(ctx, marker)
 		}
-		if err != nil && !store.Vanished(err) {
+		if err != nil && !errors.Is(err, errOvertaken) { // another has taken it
 			return err
 		}
 	}
 	return b.take(ctx, file)
 }
 
-// take moves a file into the entry.
+// take moves a file into the entry, which is there: a directory for it is made below that alone.
+// errOvertaken if another writer has moved the file, or a file has that place, or the entry is gone.
 func (b *backup) take(ctx context.Context, file string) error {
-	return b.rename(ctx, file, b.at(file))
+	to := b.at(file)
+	err := b.s.RenameNew(ctx, file, to)
+	if store.Vanished(err) {
+		if err = b.mkdir(ctx, path.Dir(to)); err == nil {
+			err = b.s.RenameNew(ctx, file, to)
+		}
+	}
+	if store.Vanished(err) || errors.Is(err, syscall.EEXIST) {
+		return fmt.Errorf("%w: %w", errOvertaken, err)
+	}
+	return err
 }
 
-// rename moves a file, and makes the directory that it is moved to if that is missing.
-func (b *backup) rename(ctx context.Context, from, to string) error {
-	err := b.s.Rename(ctx, from, to)
+// mkdir makes a directory below that of the entry's files, and those on the way to it.
+func (b *backup) mkdir(ctx context.Context, name string) error {
+	if name == path.Join(b.entry, filesDir) {
+		_, err := b.s.Stat(ctx, name)
+		return err
+	}
+	err := b.s.Mkdir(ctx, name, 0o755)
 	if store.Vanished(err) {
-		if err = store.MkdirAll(ctx, b.s, path.Dir(to), 0o755); err == nil {
-			err = b.s.Rename(ctx, from, to)
+		if err = b.mkdir(ctx, path.Dir(name)); err == nil {
+			err = b.s.Mkdir(ctx, name, 0o755)
 		}
+	}
+	if errors.Is(err, syscall.EEXIST) {
+		return nil
 	}
 	return err
 }
@@ -266,8 +374,13 @@ func (b *backup) move(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// clear removes the entry, the marker first, so that what is left is never listed as whole.
+// clear removes the entry. Who has an area moves it there first. errOvertaken if another writer has
+// put one in its place since it was read. Otherwise the marker goes first, so that what is left is
+// never listed as whole.
 func (b *backup) clear(ctx context.Context) error {
+	if b.area != nil {
+		return b.clearOwn(ctx)
+	}
 	if b.Marker != "" {
 		if err := b.s.Remove(ctx, b.at(b.name(b.Marker))); err != nil && !store.Vanished(err) {
 			return err
@@ -276,9 +389,49 @@ func (b *backup) clear(ctx context.Context) error {
 	if err := store.RemoveOwn(ctx, b.s, b.entry); err != nil {
 		return err
 	}
-	b.How, b.Files, b.Marker, b.Alone = "", nil, "", ""
+	b.forget()
 	return nil
 }
+
+func (b *backup) clearOwn(ctx context.Context) error {
+	if err := b.isAsRead(ctx, b.entry); err != nil {
+		return err
+	}
+	to, err := b.moveIn(ctx, b.entry)
+	if err != nil || to == "" {
+		return err
+	}
+	if err := b.isAsRead(ctx, to); err != nil { // in between
+		return errors.Join(err, b.s.RenameNew(ctx, to, b.entry))
+	}
+	b.forget()
+	return store.RemoveOwn(ctx, b.s, to)
+}
+
+// isAsRead returns errOvertaken if the record that lies in a directory is not the one that was read.
+func (b *backup) isAsRead(ctx context.Context, entry string) error {
+	now, err := recordOf(ctx, b.s, entry)
+	if err == nil && !bytes.Equal(now, b.text) {
+		err = errOvertaken
+	}
+	return err
+}
+
+// clearEmptied removes the entry if no file is in it. It stays as it is if one comes into it meanwhile, of
+// a writer that was fenced off while it moved that: nothing comes into it any longer once the
+// directory of its files is gone (mkdir).
+func (b *backup) clearEmptied(ctx context.Context) error {
+	switch err := store.RemoveEmpty(ctx, b.s, path.Join(b.entry, filesDir)); {
+	case errors.Is(err, syscall.ENOTEMPTY):
+		return nil
+	case err != nil && !store.Vanished(err):
+		return err
+	}
+	return b.clear(ctx)
+}
+
+// forget has the entry be none.
+func (b *backup) forget() { b.How, b.Files, b.Marker, b.Alone, b.text = "", nil, "", "", nil }
 
 // retainedFiles are those in the entry, relative to its directory of files: links, too, which
 // lead nowhere from there.

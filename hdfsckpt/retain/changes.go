@@ -16,6 +16,7 @@ import (
 // each. Its methods may be called by many goroutines.
 type Changes struct {
 	Store store.Store
+	Area  Area // the mount's
 	// Log is called with an error after which a change has been made all the same.
 	Log func(name string, err error)
 
@@ -34,7 +35,7 @@ func (c *Changes) Rename(ctx context.Context, from, to string) error {
 		}
 		c.retaining.Lock()
 		defer c.retaining.Unlock()
-		if err := Replacing(ctx, c.Store, to); err != nil {
+		if err := Replacing(ctx, c.Store, c.Area, to); err != nil {
 			return err
 		}
 		c.noteReplacing(to)
@@ -94,5 +95,5 @@ func (c *Changes) Retain(ctx context.Context, name string) (bool, error) {
 	}
 	c.retaining.Lock()
 	defer c.retaining.Unlock()
-	return Removing(ctx, c.Store, name)
+	return Removing(ctx, c.Store, c.Area, name)
 }

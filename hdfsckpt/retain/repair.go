@@ -20,7 +20,7 @@ import (
 // once nothing has happened to it for a while; while tasks may, only checkpoints of steady
 // formats. It returns the names of what was restored.
 func Repair(ctx context.Context, s store.Store, by writers.Activity) (restored []string, err error) {
-	all, err := entries(ctx, s)
+	all, err := entries(ctx, s, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func Repair(ctx context.Context, s store.Store, by writers.Activity) (restored [
 		if !broken {
 			continue
 		}
-		if err := b.restore(ctx); err != nil {
+		if err := b.restore(ctx, true); err != nil {
 			return restored, fmt.Errorf("restoring %s: %w", b.Name, err)
 		}
 		restored = append(restored, b.checkpoint())
@@ -77,11 +77,7 @@ func (b *backup) clearEmpty(ctx context.Context, by writers.Activity) error {
 	if by != writers.Nobody {
 		return nil
 	}
-	moved, err := b.retainedFiles(ctx)
-	if err == nil && len(moved) == 0 {
-		err = b.clear(ctx)
-	}
-	return err
+	return b.clearEmptied(ctx)
 }
 
 // visibleFiles are the files of the checkpoint that are not retained.
@@ -116,16 +112,16 @@ func (b *backup) staysBroken(ctx context.Context, by writers.Activity) (bool, er
 	})
 }
 
-// restore moves back what is retained. The marker of a checkpoint that has the name
-// meanwhile is removed first, and the retained marker is moved last, so that a mixture of
-// old and new files never looks whole.
-func (b *backup) restore(ctx context.Context) error {
+// restore moves back what is retained. If it replaces a checkpoint that has the name meanwhile, the
+// marker of that is removed first, and the retained marker is moved last, so that a mixture of
+// old and new files never looks whole. Otherwise EEXIST for a name that is taken.
+func (b *backup) restore(ctx context.Context, replaces bool) error {
 	moved, err := b.retainedFiles(ctx)
 	if err != nil {
 		return err
 	}
 	marked := slices.ContainsFunc(moved, func(i store.Info) bool { return i.Name == b.Marker })
-	if marked {
+	if marked && replaces {
 		if err := b.s.Remove(ctx, b.name(b.Marker)); err != nil && !store.Vanished(err) && !errors.Is(err, syscall.ENOTDIR) {
 			return err
 		}
@@ -134,7 +130,7 @@ func (b *backup) restore(ctx context.Context) error {
 		if i.Name == b.Marker || !slices.Contains(b.Files, i.Name) {
 			continue
 		}
-		if err := b.putBack(ctx, i.Name); err != nil {
+		if err := b.putBack(ctx, i.Name, replaces); err != nil {
 			return err
 		}
 	}
@@ -142,13 +138,24 @@ func (b *backup) restore(ctx context.Context) error {
 		return err
 	}
 	if marked {
-		if err := b.putBack(ctx, b.Marker); err != nil {
+		if err := b.putBack(ctx, b.Marker, replaces); err != nil {
 			return err
 		}
 	}
-	return b.clear(ctx)
+	return b.clearEmptied(ctx)
 }
 
-func (b *backup) putBack(ctx context.Context, file string) error {
-	return b.rename(ctx, path.Join(b.entry, filesDir, file), b.name(file))
+// putBack moves a file back, and makes its directory if that is missing.
+func (b *backup) putBack(ctx context.Context, file string, replaces bool) error {
+	rename, from, to := b.s.RenameNew, path.Join(b.entry, filesDir, file), b.name(file)
+	if replaces {
+		rename = b.s.Rename
+	}
+	err := rename(ctx, from, to)
+	if store.Vanished(err) {
+		if err = store.MkdirAll(ctx, b.s, path.Dir(to), 0o755); err == nil {
+			err = rename(ctx, from, to)
+		}
+	}
+	return err
 }

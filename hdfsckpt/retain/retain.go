@@ -9,13 +9,18 @@
 //
 // CHECKPOINT is its name as store.EntryName writes it. At each moment what is in the
 // entry and what is still visible make up the whole checkpoint, where what is in the
-// entry counts. Whether files are a whole checkpoint is asked of its format, over a
+// entry counts. An entry is made in the area of the writer that begins it (writers.Dir), and
+// gets its place in one step; what is no longer retained, and manifests, are moved into the area
+// before they are removed. So a writer that was fenced off has no file retained, and no entry removed, any
+// longer. Whether files are a whole checkpoint is asked of its format, over a
 // view of the store in which nothing but these files lies (view).
 package retain
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -34,22 +39,43 @@ const enough = 2
 
 // Concerns reports whether a file, by its name, is a part of a checkpoint that may have to
 // be retained: then Replacing must be called before it is replaced, and Removing before it
-// is removed. Calls for one directory must not overlap.
+// is removed. Of one process, calls for one directory must not overlap.
 func Concerns(file string) bool {
 	return len(formats.OwnersOf(file)) > 0
 }
 
-// Replacing is called before another file is put in the place of one. Where that would
+// Area returns the directory of a writer in a store (writers.Dir), which exists until the writer is
+// fenced off. It is called for what makes use of it; an error is returned as it is.
+type Area func(ctx context.Context) (dir string, err error)
+
+// errOvertaken: another writer has begun to retain the checkpoint, or has ended that, meanwhile.
+var errOvertaken = errors.New("another writer retains it")
+
+// mostTries is how often a change is tried that other writers overtake. Of ranks that save over a
+// checkpoint together, the first retains it for all.
+const mostTries = 10
+
+// tries calls change until no other writer has overtaken it.
+func tries(change func() error) (err error) {
+	for range mostTries {
+		if err = change(); !errors.Is(err, errOvertaken) {
+			break
+		}
+	}
+	return err
+}
+
+// Replacing is called before a writer puts another file in the place of one. Where that would
 // spoil a complete checkpoint, its files are retained: the marker first, so that old
 // and new files are never taken for one.
-func Replacing(ctx context.Context, s store.Store, file string) error {
-	if err := replacing(ctx, s, file); err != nil {
+func Replacing(ctx context.Context, s store.Store, area Area, file string) error {
+	if err := tries(func() error { return replacing(ctx, s, area, file) }); err != nil {
 		return fmt.Errorf("retaining what %s had: %w", file, err)
 	}
 	return nil
 }
 
-func replacing(ctx context.Context, s store.Store, file string) error {
+func replacing(ctx context.Context, s store.Store, area Area, file string) error {
 	owners := formats.OwnersOf(file)
 	if len(owners) == 0 {
 		return nil
@@ -61,15 +87,15 @@ func replacing(ctx context.Context, s store.Store, file string) error {
 	if err != nil || i.IsDir() {
 		return err
 	}
-	l := &lookup{s: s}
+	l := &lookup{s: s, area: area}
 	for i, owner := range owners {
 		b, err := l.open(ctx, owner)
 		if err != nil {
 			return err
 		}
-		if lacks, err := b.lacks(ctx, file); err != nil {
+		if continues, err := b.continuesReplacing(ctx, file); err != nil {
 			return err
-		} else if lacks {
+		} else if continues {
 			return b.takeAfterMarker(ctx, file)
 		}
 		if !slices.ContainsFunc(owners[i:], func(o format.Owner) bool { return o.InPlace }) {
@@ -126,7 +152,7 @@ func NotReplaced(ctx context.Context, s store.Store, file string) error {
 	if has, err := b.has(ctx, file); err != nil || !has {
 		return err
 	}
-	return b.restore(ctx)
+	return b.restore(ctx, false)
 }
 
 // Replaced is called after a file has got a name that was free, of a checkpoint for which
@@ -178,16 +204,20 @@ func (b *backup) takeExtra(ctx context.Context) error {
 	return nil
 }
 
-// Removing is called before a file is removed. It reports whether the file is retained,
+// Removing is called before a writer removes a file. It reports whether the file is retained,
 // and so has left its name already.
-func Removing(ctx context.Context, s store.Store, file string) (retained bool, err error) {
-	if retained, err = removing(ctx, s, file); err != nil {
+func Removing(ctx context.Context, s store.Store, area Area, file string) (retained bool, err error) {
+	err = tries(func() error {
+		retained, err = removing(ctx, s, area, file)
+		return err
+	})
+	if err != nil {
 		return false, fmt.Errorf("retaining %s: %w", file, err)
 	}
 	return retained, nil
 }
 
-func removing(ctx context.Context, s store.Store, file string) (bool, error) {
+func removing(ctx context.Context, s store.Store, area Area, file string) (bool, error) {
 	owners := formats.OwnersOf(file)
 	if len(owners) == 0 {
 		return false, nil
@@ -199,7 +229,7 @@ func removing(ctx context.Context, s store.Store, file string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	l := &lookup{s: s}
+	l := &lookup{s: s, area: area}
 	for _, owner := range owners {
 		b, err := l.open(ctx, owner)
 		if err != nil {
@@ -225,7 +255,7 @@ func removing(ctx context.Context, s store.Store, file string) (bool, error) {
 func (b *backup) remove(ctx context.Context, c *format.Checkpoint, file string) (bool, error) {
 	if !c.Whole() {
 		if file == c.Marker {
-			return false, manifest.Remove(ctx, b.s, c.Name)
+			return false, b.discard(ctx, manifest.Path(c.Name))
 		}
 		return false, nil
 	}
@@ -242,7 +272,7 @@ func (b *backup) remove(ctx context.Context, c *format.Checkpoint, file string) 
 		return false, err
 	}
 	if !last {
-		return false, manifest.Remove(ctx, b.s, c.Name)
+		return false, b.discard(ctx, manifest.Path(c.Name))
 	}
 	if err := b.begin(ctx, removed, c); err != nil {
 		return false, err
@@ -263,6 +293,9 @@ func (b *backup) isLast(ctx context.Context, c *format.Checkpoint) (bool, error)
 	this := savedOf(c)
 	latest := this
 	for _, r := range former {
+		if r.Name == b.Name && !bytes.Equal(r.text, b.text) {
+			return false, errOvertaken
+		}
 		if r.saved.after(latest) {
 			latest = r.saved
 		}
@@ -303,7 +336,7 @@ func (b *backup) isLast(ctx context.Context, c *format.Checkpoint) (bool, error)
 // removed. Those without a step in their names are one series in a directory, as a program may
 // name each of them anew.
 func (b *backup) removedBefore(ctx context.Context) ([]*backup, error) {
-	all, err := entries(ctx, b.s)
+	all, err := entries(ctx, b.s, b.area)
 	return slices.DeleteFunc(all, func(o *backup) bool {
 		return o.Name != b.Name && (o.How != removed || o.owner.Series != b.owner.Series || o.owner.Series == "" && path.Dir(o.Name) != path.Dir(b.Name))
 	}), err
@@ -415,7 +448,7 @@ func Restorable(ctx context.Context, s store.Store) ([]format.Checkpoint, error)
 }
 
 func list(ctx context.Context, s store.Store, together bool) ([]format.Checkpoint, error) {
-	all, err := entries(ctx, s)
+	all, err := entries(ctx, s, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -480,7 +513,7 @@ func (b *backup) lookTogether(ctx context.Context) (*format.Checkpoint, error) {
 
 // Names returns the names of the checkpoints of which something is retained.
 func Names(ctx context.Context, s store.Store) (map[string]bool, error) {
-	all, err := entries(ctx, s)
+	all, err := entries(ctx, s, nil)
 	names := map[string]bool{}
 	for _, b := range all {
 		names[b.checkpoint()] = true
@@ -526,13 +559,13 @@ func named(ctx context.Context, s store.Store, name string) (*backup, error) {
 // Restore moves a retained checkpoint, as List lists it, back to its place. A checkpoint
 // that has its name meanwhile is replaced.
 func Restore(ctx context.Context, s store.Store, c format.Checkpoint) error {
-	all, err := entries(ctx, s)
+	all, err := entries(ctx, s, nil)
 	if err != nil {
 		return err
 	}
 	for _, b := range all {
 		if b.checkpoint() == c.Former {
-			if err := b.restore(ctx); err != nil {
+			if err := b.restore(ctx, true); err != nil {
 				return fmt.Errorf("cannot restore %s: %w", b.Name, err)
 			}
 			return nil
@@ -544,7 +577,7 @@ func Restore(ctx context.Context, s store.Store, c format.Checkpoint) error {
 // RestoreNamed restores the checkpoint of that name if it is retained, whole. It reports
 // whether it was.
 func RestoreNamed(ctx context.Context, s store.Store, name string) (bool, error) {
-	all, err := entries(ctx, s)
+	all, err := entries(ctx, s, nil)
 	if err != nil {
 		return false, err
 	}
@@ -555,7 +588,7 @@ func RestoreNamed(ctx context.Context, s store.Store, name string) (bool, error)
 		if c, err := b.look(ctx, visible|retained); err != nil || c == nil || !c.Whole() {
 			return false, err
 		}
-		if err := b.restore(ctx); err != nil {
+		if err := b.restore(ctx, true); err != nil {
 			return false, fmt.Errorf("restoring %s: %w", b.Name, err)
 		}
 		return true, nil
@@ -566,7 +599,7 @@ func RestoreNamed(ctx context.Context, s store.Store, name string) (bool, error)
 // RestoreNewest restores the newest checkpoint of a format that is retained from a
 // directory. It returns its name; empty if there is none.
 func RestoreNewest(ctx context.Context, s store.Store, kind format.Kind, dir string) (string, error) {
-	all, err := entries(ctx, s)
+	all, err := entries(ctx, s, nil)
 	if err != nil {
 		return "", err
 	}
@@ -587,5 +620,5 @@ func RestoreNewest(ctx context.Context, s store.Store, kind format.Kind, dir str
 	if best == nil {
 		return "", nil
 	}
-	return best.Name, best.restore(ctx)
+	return best.Name, best.restore(ctx, true)
 }

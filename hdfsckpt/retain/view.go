@@ -16,6 +16,7 @@ import (
 // lookup remembers what several looks of one call need.
 type lookup struct {
 	s      store.Store
+	area   Area // of who changes the store; nil for Repair and those who are asked by a person
 	rule   *format.Rule
 	listed map[string][]store.Info
 }
@@ -79,7 +80,7 @@ func (b *backup) look(ctx context.Context, w scope) (*format.Checkpoint, error) 
 		if c.Name == b.Name {
 			return c, b.remember(ctx, c, w)
 		}
-		if path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir {
+		if path.Dir(c.Name) == b.Name && c.Traits().AloneInStepDir && !c.IsInPlace() {
 			alone, several = c, alone != nil
 		}
 	}

@@ -195,7 +195,7 @@ const (
 	removeTries = 4
 )
 
-// RemoveAll removes a directory with all that is in it: its temporary files too, as those of
+// RemoveAll removes a directory with all that is in it, or a file: its temporary files too, as those of
 // a writer that was killed must not keep it, and what is put into it meanwhile, unless
 // something goes on doing that (ENOTEMPTY). Links are removed, and not what they lead to. It is
 // no error if the directory does not exist.
@@ -204,7 +204,7 @@ func RemoveAll(ctx context.Context, s Store, dir string) error {
 		return nil
 	} else if err != nil {
 		return err
-	} else if i.Link {
+	} else if i.Link || !i.IsDir() {
 		return s.Remove(ctx, dir)
 	}
 	return removeAll(ctx, s, dir, 0)
@@ -237,4 +237,22 @@ func removeAll(ctx context.Context, s Store, dir string, depth int) error {
 			return err
 		}
 	}
+}
+
+// RemoveEmpty removes a directory that holds nothing but directories, none of which holds anything
+// else. ENOTEMPTY if there is a file in it.
+func RemoveEmpty(ctx context.Context, s Store, dir string) error {
+	entries, err := ListAll(ctx, s, dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || e.Link {
+			return fmt.Errorf("%s is in %s: %w", e.Name, dir, syscall.ENOTEMPTY)
+		}
+		if err := RemoveEmpty(ctx, s, path.Join(dir, e.Name)); err != nil {
+			return err
+		}
+	}
+	return s.Remove(ctx, dir)
 }

@@ -22,10 +22,12 @@ import (
 // A writer's unfinished files are in a directory of its own, from which a rename publishes
 // them. Without that directory it can neither begin nor complete a file, so moving the
 // directory away fences the writer off in one atomic step, whatever it is about to do. Files
-// that it removes are moved there first, so after that it can remove nothing either.
+// that it removes are moved there first, and where files are retained instead, what that begins
+// with is made there (package retain), so after that it can remove nothing either.
 //
 //	.holdfast/writing/WRITER/  of a writer, until it is fenced off; directories in it
-//	                           hold files that inherit another group or ACL
+//	                           hold files that inherit another group or ACL, or are
+//	                           entries of package retain
 //	.holdfast/fenced/WRITER/   of one that was, until it is removed
 const (
 	writingDir = store.OwnDir + "/writing"
@@ -88,7 +90,7 @@ func fence(ctx context.Context, s store.Store, writer string) error {
 				return nil // it was fenced off before
 			}
 		}
-		if err := removeFenced(ctx, s, fenced); err != nil {
+		if err := store.RemoveOwn(ctx, s, fenced); err != nil {
 			return err
 		}
 		// Fails if the writer has made its directory, for the first time, just now.
@@ -97,24 +99,6 @@ func fence(ctx context.Context, s store.Store, writer string) error {
 			return err
 		}
 	}
-}
-
-// removeFenced removes what a writer that was fenced off has left: files, and
-// directories of files.
-func removeFenced(ctx context.Context, s store.Store, fenced string) error {
-	shown, err := s.List(ctx, fenced)
-	if err != nil && !store.Vanished(err) && !errors.Is(err, syscall.ENOTDIR) { // it was fenced off before
-		return err
-	}
-	for _, i := range shown {
-		if err := store.RemoveDir(ctx, s, path.Join(fenced, i.Name)); err != nil && !store.Vanished(err) {
-			return err
-		}
-	}
-	if err := store.RemoveDir(ctx, s, fenced); !store.Vanished(err) {
-		return err
-	}
-	return nil
 }
 
 // atOnce bounds the calls at a time for many writers.

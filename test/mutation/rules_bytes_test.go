@@ -191,11 +191,43 @@ var byteRules = []rule{
 		pkg: "hdfsckpt/mount", test: "TestZombieChangesNothing/unlink_what_is_no_checkpoint's",
 	},
 	{
+		promise: "what a task that was given up goes on to remove is not retained in its place, but stays",
+		file:    "hdfsckpt/retain/backup.go",
+		old: `	own, err := b.area(ctx)
+	if err != nil {
+		return err
+	}
+	made := newIn(own)
+`,
+		new: `	err := error(nil)
+	made := newIn(store.OwnDir)
+`,
+		pkg: "hdfsckpt", test: "TestFencedRetainsNothing/removal/local",
+	},
+	{
 		promise: "what a task that was given up removes late does not cost what its replacement has saved",
 		file:    "hdfsckpt/retain/backup.go",
-		old:     `return b.rename(ctx, file, b.at(file))`,
-		new:     `return b.s.Remove(ctx, file)`,
-		pkg:     "test/torture", test: "TestZombie/lease_false",
+		old: `	if name == path.Join(b.entry, filesDir) {
+		_, err := b.s.Stat(ctx, name)
+		return err
+	}
+`,
+		new: ``,
+		pkg: "hdfsckpt", test: "TestStoppedWhileItRetains",
+	},
+	{
+		promise: "a checkpoint whose removal was broken off is saved over as any other",
+		file:    "hdfsckpt/retain/backup.go",
+		old:     `if err != nil || !lacks || b.How == replaced {`,
+		new:     `if true {`,
+		pkg:     "hdfsckpt", test: "TestSavedOverAfterABrokenRemoval",
+	},
+	{
+		promise: "ranks that save over a checkpoint at the same time retain it together",
+		file:    "hdfsckpt/retain/backup.go",
+		old:     `	if err == nil && !bytes.Equal(now, b.text) {`,
+		new:     `	if false && !bytes.Equal(now, b.text) {`,
+		pkg:     "hdfsckpt", test: "TestTwoRanksSaveOver",
 	},
 	{
 		promise: "a writer that was fenced off can complete nothing that it has begun, and begin nothing",

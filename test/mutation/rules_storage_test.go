@@ -112,6 +112,69 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestAFileAmongOthersBelongsToItsDirectory/model.keras",
 	},
 	{
+		promise: "a directory named after a step is torn if anything in it is by its own format's rules",
+		file:    "hdfsckpt/format/walk.go",
+		old:     `		w.found[i].tornBy(w.parts[w.found[i].Name])`,
+		new:     `		_ = i`,
+		pkg:     "hdfsckpt", test: "TestTornByWhatItHolds/safetensors_of_several_files_in_93/local",
+	},
+	{
+		promise: "a directory named after a step is not moved since something of another step in it is torn",
+		file:    "hdfsckpt/format/walk.go",
+		old:     `p.State != Torn && p.State != InProgress || p.hasOwnStepIn(c)`,
+		new:     `p.State != Torn && p.State != InProgress`,
+		pkg:     "hdfsckpt", test: "TestStepsOfTheirOwnStayApart/local",
+	},
+	{
+		promise: "a directory of Trainer's is torn if what FSDP has put into it is",
+		file:    "hdfsckpt/formats/huggingface.go",
+		old:     `Take: []string{e.Name}, Inside: true, Check`,
+		new:     `Take: []string{e.Name}, Check`,
+		pkg:     "hdfsckpt", test: "TestWholeButForWhatItHolds/Trainer's/local",
+	},
+	{
+		promise: "prune does not remove another job's checkpoints with the one in whose directory they lie",
+		file:    "hdfsckpt/prune.go",
+		old:     `within := storeWithin(&c, nested); within != ""`,
+		new:     `within := storeWithin(&c, nested); false`,
+		pkg:     "hdfsckpt", test: "TestPruneAroundAnotherStore/of_a_job_that_has_ended/local",
+	},
+	{
+		promise: "another job's checkpoint directory is not moved aside with a torn checkpoint in which it lies",
+		file:    "hdfsckpt/aside.go",
+		old:     `within := storeWithin(&c, report.Nested); within != ""`,
+		new:     `within := storeWithin(&c, report.Nested); false`,
+		pkg:     "hdfsckpt", test: "TestTornAroundAnotherStore/local",
+	},
+	{
+		promise: "checkpoints in a directory that is the number of a run have steps of their own",
+		file:    "hdfsckpt/formats/directory.go",
+		old:     `if d.Place, err = isPlace(d); d.Place || err != nil {`,
+		new:     `if err != nil {`,
+		pkg:     "hdfsckpt", test: "TestNumberedDirectories/a_seed/local",
+	},
+	{
+		promise: "a rollback of one run, which is named by a number, leaves the others alone",
+		file:    "hdfsckpt/format/checkpoint.go",
+		old:     `	return IsNumber(dir) && (c.inPlace || !counts(dir, path.Base(c.Name)))`,
+		new:     `	return IsNumber(dir) && false`,
+		pkg:     "hdfsckpt", test: "TestRunsAreCountedApart/local",
+	},
+	{
+		promise: "the checkpoints of two networks do not make room for one another",
+		file:    "hdfsckpt/format/names.go",
+		old:     `			glued && !isStep && !measured, unicode`,
+		new:     `			unicode`,
+		pkg:     "hdfsckpt", test: "TestSeriesAreToldApart/two_networks/local",
+	},
+	{
+		promise: "checkpoints are of one series whatever the sign of what was measured",
+		file:    "hdfsckpt/format/names.go",
+		old:     `			from-- // its sign`,
+		new:     `			_ = from`,
+		pkg:     "hdfsckpt", test: "TestSeriesAreToldApart/a_loss_that_falls_below_0/local",
+	},
+	{
 		promise: "a file that only has the name of a model makes no checkpoint of its directory",
 		file:    "hdfsckpt/formats/directory.go",
 		old:     `		if c != nil {`,
@@ -538,7 +601,7 @@ var storageRules = []rule{
 	{
 		promise: "of what lies in directories of steps, one of a series is retained",
 		file:    "hdfsckpt/format/names.go",
-		old:     `if IsStepDir(d) && (d[0] >= 'a' || !counted) {`,
+		old:     `if IsStepDir(d) && (hasStepWord(d) || !counted) {`,
 		new:     `if false && IsStepDir(d) && !counted {`,
 		pkg:     "hdfsckpt", test: "TestRetainedOfDirectoriesOfSteps",
 	},
@@ -604,7 +667,7 @@ var storageRules = []rule{
 	{
 		promise: "what a script removes or saves over through its checkpoint path stays readable once",
 		file:    "hdfsckpt/retain/changes.go",
-		old: `	return Removing(ctx, c.Store, name)
+		old: `	return Removing(ctx, c.Store, c.Area, name)
 `,
 		new: `	return false, nil
 `,
@@ -809,7 +872,7 @@ var storageRules = []rule{
 	{
 		promise: "a checkpoint of safetensors in several files of which one is cut off is out of the way before tasks start",
 		file:    "hdfsckpt/formats/safetensors.go",
-		old:     `c.State, c.Certain = format.Torn, c.Step != format.NoStep`,
+		old:     `c.State, c.Certain = format.Torn, counted`,
 		new:     `c.State = format.Torn`,
 		pkg:     "hdfsckpt", test: "TestSafetensors",
 	},
@@ -961,9 +1024,11 @@ var storageRules = []rule{
 	{
 		promise: "a directory is removed with the temporary files in it",
 		file:    "hdfsckpt/store/records.go",
-		old:     `entries, err := ListAll(ctx, s, dir)`,
-		new:     `entries, err := s.List(ctx, dir)`,
-		pkg:     "hdfsckpt/store", test: "TestLocal/removed_with_all_that_is_in_it",
+		old: `		entries, err := ListAll(ctx, s, dir)
+		for`,
+		new: `		entries, err := s.List(ctx, dir)
+		for`,
+		pkg: "hdfsckpt/store", test: "TestLocal/removed_with_all_that_is_in_it",
 	},
 	{
 		promise: "a directory is removed with what is put into it meanwhile",
@@ -1022,7 +1087,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "what was moved of a checkpoint is not removed because the rest could not be",
-		file:    "hdfsckpt/aside.go",
+		file:    "hdfsckpt/store/records.go",
 		old: `		if !e.IsDir() || e.Link {
 			return fmt.Errorf("%s is in %s: %w", e.Name, dir, syscall.ENOTEMPTY)
 		}

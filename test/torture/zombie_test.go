@@ -106,11 +106,10 @@ func (a *agent) carryOut(t testing.TB, o op) {
 
 // TestZombie stops an agent at each operation of a save, has its replacement
 // restore and save at the same step meanwhile, and lets the zombie go on to the
-// end of what it can. With a lease, nothing that it does has any effect. Where
-// only Fence keeps it out (its clock may be wrong), it can neither make a file
-// visible nor remove one: the files of an older checkpoint that it removes late
-// are retained, and what its replacement has saved is restored whole, even under
-// the name of that checkpoint.
+// end of what it can. With a lease, nothing that it does has any effect. Nor has what
+// it does where only Fence keeps it out, since its clock may be wrong: it can neither
+// make a file visible nor remove one, not even of a checkpoint that would be retained, and
+// what its replacement has saved is restored whole.
 func TestZombie(t *testing.T) {
 	dir := memoryDir(t)
 	for _, lease := range []bool{true, false} {
@@ -245,7 +244,7 @@ func zombies(t *testing.T, open opener, length time.Duration, step int64, each i
 				passed++
 			}
 		}
-		if after := visible(t, s); lease && after != before {
+		if after := visible(t, s); after != before {
 			t.Errorf("stopped at operation %d, the zombie changed the store:\n%s\nbefore:\n%s", cut, after, before)
 		}
 		r, err := restore(ctx, s, ".")

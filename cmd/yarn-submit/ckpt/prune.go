@@ -26,8 +26,8 @@ func newPruneCommand() *cobra.Command {
 		Use:   "prune URI|JOB --keep N [--every M]",
 		Short: "remove old checkpoints",
 		Long: `Prune keeps the newest N complete checkpoints of each series, which are those of
-a directory whose names differ in their numbers alone, and of the older ones
-those whose step is a multiple of M. What is in progress, what the program goes
+a directory whose names differ in the step alone, and of the older ones those
+whose step is a multiple of M. What is in progress, what the program goes
 on from and the newest sealed checkpoint of each series stay in any case. It
 shows what it will do and asks. Without a terminal to ask on it changes nothing
 and ends with 2; --yes agrees.`,
