@@ -119,8 +119,8 @@ func TestMarksLeadToTheirIncidents(t *testing.T) {
 	}
 }
 
-// TestLongLives: however long a job has run, the labels of its timeline have room.
-func TestLongLives(t *testing.T) {
+// TestTimelineOfALongLife: however long a job has run, the labels of its timeline have room.
+func TestTimelineOfALongLife(t *testing.T) {
 	job := lossyJob()
 	for days := time.Duration(1); days < 3000; days += days/2 + 1 {
 		job.EndedUnixMs = job.StartedUnixMs + (days * 24 * time.Hour).Milliseconds()
