@@ -54,7 +54,7 @@ func TestTablesFitATerminal(t *testing.T) {
 	p := newPlace(t)
 	const name = "a-job-that-somebody-has-given-a-name-that-does-not-fit-beside-the-rest"
 	out, errs, code := p.call("run", "--local", "--worker", "2", "--name", name, "--restarts", "1", "--", "sh", "-c",
-		`echo step 123456; [ {index} = 0 ] && exec sleep 1000; echo "ValueError: the batch has a shape that the model does not take, and which nobody has expected" >&2; exit 3`)
+		`echo step 123456; [ {index} = 0 ] && touch "`+p.dir+`/told" && exec sleep 1000; until [ -e "`+p.dir+`/told" ]; do sleep 0.05; done; echo "ValueError: the batch has a shape that the model does not take, and which nobody has expected" >&2; exit 3`)
 	if code != client.ExitFailed {
 		t.Fatalf("run ended with %d: %s%s", code, out, errs)
 	}

@@ -909,7 +909,7 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "a plan on the page is of what was asked for",
-		file:    "am/web/answer.go",
+		file:    "am/web/parameters.go",
 		old:     `if err != nil || n < least {`,
 		new:     `if err != nil && n > least {`,
 		pkg:     "am/web", test: "TestAPlanIsOfWhatWasAskedFor",
