@@ -60,11 +60,11 @@ class Start(unittest.TestCase):
 
     def test_an_action_is_for_its_module_alone(self):
         # Modules of one directory of a ZIP file have one loader.
-        modules = {"accelerate/__init__.py": "", "accelerate/state.py": "", "accelerate/other.py": "CustomArgumentParser = 1"}
+        modules = {"accelerate/__init__.py": "", "accelerate/state.py": "from . import other", "accelerate/other.py": "CustomArgumentParser = 1"}
         script = (
             "from _holdfast import accelerate\n"
             "accelerate._use_cpus = lambda module: print(module.__name__)\n"
-            "import accelerate.state, accelerate.other"
+            "import accelerate.state"
         )
         with tempfile.TemporaryDirectory() as site:
             file = os.path.join(site, "site.zip")
