@@ -3,7 +3,6 @@ package runtime
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 
@@ -74,23 +73,6 @@ func addLighthouse(spec *proto.JobSpec) {
 		interpreterOf(spec.Command), "-m", "_holdfast.lighthouse",
 		"--min_replicas", strconv.Itoa(max(1, int(least))), "--bind", "[::]:{port}",
 	}
-}
-
-// interpreterOf returns the Python that runs a command, as far as the command says so: it
-// is the one beside a launcher, and beside a program in an environment's directory bin.
-func interpreterOf(command []string) string {
-	const onPath = "python3"
-	switch {
-	case len(command) == 0:
-		return onPath
-	case IsPython(command[0]):
-		return command[0]
-	case shellProgram.MatchString(path.Base(command[0])), path.Base(command[0]) == "env":
-		return onPath
-	case torchLaunchers.program(command) != "", path.Base(path.Dir(command[0])) == "bin":
-		return path.Join(path.Dir(command[0]), onPath)
-	}
-	return onPath
 }
 
 // isReplica reports whether a role's tasks are replica groups.
