@@ -67,9 +67,14 @@ func (torch) Owners(file string) []format.Owner {
 
 func (torch) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	claims := onefile.Claim(d, isTorchName, torch{}.check)
+	sizes := map[string]int64{}
 	for _, e := range d.Entries {
+		sizes[e.Name] = e.Size
 		if d.Part && e.Mode.IsRegular() && strings.HasSuffix(e.Name, torchIndex) {
-			claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) { return checkTorchIndex(ctx, d, e) }})
+			index := format.FileOf(d.Name, e)
+			claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) {
+				return checkTorchIndex(ctx, d.Store, index, sizes)
+			}})
 		}
 	}
 	return claims, nil
@@ -80,17 +85,14 @@ func (torch) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 const torchIndex = ".bin.index.json"
 
 // checkTorchIndex returns what is torn as files are missing that an index names; nil if none are, or if it
-// cannot be read.
-func checkTorchIndex(ctx context.Context, d *format.Dir, index store.Info) (*format.Checkpoint, error) {
-	c := &format.Checkpoint{Name: path.Join(d.Name, index.Name), Kind: Torch, Step: format.NoStep, Files: []format.File{format.FileOf(d.Name, index)}, State: format.Torn, Certain: true}
-	need, sizes := map[string]int64{}, map[string]int64{}
-	if err := shardsOf(ctx, d.Store, c.Name, need); look.IsDamaged(err) || errors.Is(err, fs.ErrPermission) {
+// cannot be read. sizes has the lengths of the files beside it.
+func checkTorchIndex(ctx context.Context, s store.Store, index format.File, sizes map[string]int64) (*format.Checkpoint, error) {
+	c := &format.Checkpoint{Name: index.Name, Kind: Torch, Step: format.NoStep, Files: []format.File{index}, State: format.Torn, Certain: true}
+	need := map[string]int64{}
+	if err := shardsOf(ctx, s, c.Name, need); look.IsDamaged(err) || errors.Is(err, fs.ErrPermission) {
 		return nil, nil
 	} else if err != nil {
 		return c, err
-	}
-	for _, e := range d.Entries {
-		sizes[e.Name] = e.Size
 	}
 	if c.Why = look.Lacking(need, sizes); c.Why == "" {
 		return nil, nil
