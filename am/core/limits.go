@@ -66,8 +66,7 @@ type Limits struct {
 	// than zero: none. Leave is what agents get to save logs and unmount.
 	Stop, Leave time.Duration
 	// Kill is how long an attempt may take to end after it was stopped and the time for that
-	// is over, while its agent is connected: longer than that tries to kill it. What a process
-	// waits for in the kernel may keep it from ending for ever.
+	// is over, while its agent is connected: proto.EndLimit.
 	Kill time.Duration
 	// Abandon is what takes the place of Stop, if it is less, for ranks that save together
 	// when one of them was lost.
@@ -140,7 +139,7 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Lease, DefaultLease)
 	d(&l.LeaseExpiry, proto.LeaseExpiry(l.Lease))
 	d(&l.Leave, 10*time.Second)
-	d(&l.Kill, 3*proto.KillLimit)
+	d(&l.Kill, proto.EndLimit)
 	d(&l.Abandon, 500*time.Millisecond)
 	d(&l.Window, time.Hour)
 	d(&l.PeerWindow, time.Minute)
