@@ -215,10 +215,12 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) (er
 			case *proto.ToAgent_Stop:
 				if a.attempt != nil {
 					a.attempt.stop(time.Duration(m.Stop.GraceMs)*time.Millisecond, m.Stop.DumpStacks)
+					a.attempt.why = m.Stop
 				}
 			case *proto.ToAgent_EndLingering:
 				if a.attempt != nil {
 					a.attempt.linger.end()
+					a.send(&proto.FromAgent{Message: &proto.FromAgent_LetEnd{LetEnd: &proto.LetEnd{Attempt: a.attempt.number}}})
 				}
 			case *proto.ToAgent_Exec:
 				a.exec(working, m.Exec)

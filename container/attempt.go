@@ -41,6 +41,7 @@ type attempt struct {
 	stopOnce sync.Once
 	stopping chan struct{} // closed once it was asked to stop
 	killAt   time.Time     // when it gets SIGKILL, once it was asked to stop; of the agent's loop
+	why      *proto.Stop   // what the AM has said of that last; of the agent's loop
 	giveUp   chan struct{} // closed once it is not waited for any longer
 	done     chan struct{} // closed once all processes have ended, or are not waited for
 }
@@ -178,6 +179,15 @@ func (a *attempt) killAfter(grace time.Duration) {
 			a.log.WithError(err).Error("stopping the task")
 		}
 	}
+}
+
+// reportStop returns what another AM has to know of an attempt that was told to end; nil: it was
+// not.
+func (a *attempt) reportStop() *proto.Stopping {
+	if a.why == nil {
+		return nil
+	}
+	return &proto.Stopping{Reason: a.why.Reason, Cause: a.why.Cause, KillInMs: time.Until(a.killAt).Milliseconds()}
 }
 
 // stopped reports whether the attempt was asked to stop.

@@ -55,23 +55,32 @@ type Server struct {
 
 	mu      sync.Mutex
 	streams map[string]*stream // by container
-	execs   map[int64]*exec    // by id
-	lastID  int64              // of execs
-	tokens  *proto.ToAgent     // the latest, for agents that connect later; nil: none
+	// released are the containers whose agents were told to end, whose leases are not renewed.
+	released map[string]bool
+	execs    map[int64]*exec // by id
+	lastID   int64           // of execs
+	tokens   *proto.ToAgent  // the latest, for agents that connect later; nil: none
 }
 
 var _ proto.AgentServiceServer = (*Server)(nil)
 
 // NewServer returns a server without agents.
 func NewServer(cfg Config) *Server {
-	return &Server{cfg: cfg, streams: map[string]*stream{}, execs: map[int64]*exec{}}
+	return &Server{cfg: cfg, streams: map[string]*stream{}, released: map[string]bool{}, execs: map[int64]*exec{}}
 }
 
 // Send queues a message for the agent in a container. It is lost if the agent is not
-// connected, or loses its connection before it has received it.
+// connected, or loses its connection before it has received it. From Release on, heartbeats are
+// not answered: an agent that does not end all the same loses its lease.
 func (s *Server) Send(container string, m *proto.ToAgent) {
 	s.mu.Lock()
 	st := s.streams[container]
+	if m.GetRelease() != nil {
+		s.released[container] = true
+		if st != nil {
+			st.released.Store(true)
+		}
+	}
 	s.mu.Unlock()
 	if st != nil {
 		st.enqueue(single{m})
@@ -169,6 +178,7 @@ func (s *Server) add(container string, st *stream) {
 		old := s.streams[container]
 		if old == nil {
 			s.streams[container] = st
+			st.released.Store(s.released[container])
 			if s.tokens != nil {
 				st.enqueue(single{s.tokens})
 			}
@@ -194,9 +204,11 @@ func (s *Server) receiveAll(st *stream, container string, silence *time.Timer) e
 			if !st.receive(func() bool { s.cfg.Heartbeat(container, h); return true }) {
 				return nil
 			}
-			st.enqueue(single{&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{
-				HeartbeatReply: &proto.HeartbeatReply{Sequence: h.Sequence, AmAttempt: int32(s.cfg.Attempt)},
-			}}})
+			if !st.released.Load() {
+				st.enqueue(single{&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{
+					HeartbeatReply: &proto.HeartbeatReply{Sequence: h.Sequence, AmAttempt: int32(s.cfg.Attempt)},
+				}}})
+			}
 		} else if o := m.GetExecOutput(); o != nil {
 			s.deliver(container, o)
 		} else if !st.receive(func() bool { return s.pass(Received{Container: container, Message: m}) }) {

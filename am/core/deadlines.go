@@ -87,6 +87,7 @@ func (j *Job) considerWork(next *earliest) {
 	for _, t := range j.busy {
 		next.consider(j.confirmedDeadline(t))
 		next.consider(t.run.stop.until)
+		next.consider(t.loc.told.until)
 		for _, until := range t.expiring {
 			next.consider(j.confirmedExpiry(until))
 		}
@@ -109,7 +110,7 @@ func (j *Job) idle(t *task) bool {
 	if j.phase != assembling && !t.state.ongoing() && !t.state.done() && t.state != surplus {
 		return false
 	}
-	return t.state != stopping && t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil && !t.loc.slow &&
+	return t.state != stopping && t.loc.told.asked.IsZero() && t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil && !t.loc.slow &&
 		len(t.expiring) == 0 && len(j.closing) == 0 && !t.notBefore.After(j.now)
 }
 
@@ -167,9 +168,20 @@ func (j *Job) expire() {
 		if j.past(t.run.stop.until) {
 			j.giveUpStopped(t)
 		}
+		if j.past(t.loc.told.until) {
+			j.giveUpSilent(t)
+		}
 		if j.ending() { // that was one loss too many
 			return
 		}
+	}
+}
+
+// messagesSent has the times begin that count from when agents were told.
+func (j *Job) messagesSent(e Sent) {
+	j.sent = e.Until
+	for _, t := range j.busy {
+		j.countTime(t)
 	}
 }
 

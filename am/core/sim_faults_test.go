@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -146,7 +147,22 @@ func (s *sim) request(task string) {
 func (s *sim) sticks(p *simProcess, grace time.Duration) {
 	s.log("the process of %s does not end", p.task)
 	p.immortal = true
+	s.checkStuck(p, grace)
+}
+
+// checkStuck checks that the container is given up in time of a process that was to end within
+// grace, hangs in the kernel, and whose agent is connected: also by an application master that
+// has not told it to end.
+func (s *sim) checkStuck(p *simProcess, grace time.Duration) {
 	epoch, line := s.epoch, p.box.line
+	if s.job.Journal().Partial { // it listens to all agents first
+		s.after(time.Second, func() {
+			if s.epoch == epoch && p.box.connected && p.box.line == line {
+				s.checkStuck(p, grace)
+			}
+		})
+		return
+	}
 	s.after(grace+2*limits.Stop+limits.Kill, func() {
 		if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.finish != nil {
 			return
@@ -161,6 +177,45 @@ func (s *sim) sticks(p *simProcess, grace time.Duration) {
 func (s *sim) checkKilled(a core.Record) {
 	if p := s.alive[a.Task]; p != nil && !p.immortal && p.box.connected && a.Kind == core.KindLost && strings.Contains(a.Text, "of SIGKILL") {
 		s.fail("%s is given up, and its process is about to end: %s", a.Task, a.Text)
+	}
+}
+
+// planDeafness has an agent not hear one kind of message, in a quarter of the jobs.
+func (s *sim) planDeafness() {
+	if s.deafness.IntN(4) > 0 {
+		return
+	}
+	kinds := []string{"Assign", "ChangePort", "Start", "EndLingering", "ReleaseAgent"}
+	kind := kinds[s.deafness.IntN(len(kinds))]
+	s.after(time.Duration(s.deafness.IntN(60_000))*time.Millisecond, func() {
+		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
+			if b := s.boxes[id]; !b.ended && s.deafness.IntN(2) == 0 {
+				s.log("the agent in %s does not hear %s", id, kind)
+				b.deafTo = kind
+			}
+		}
+	})
+}
+
+// hears reports whether an agent hears a message. One that does not hear that it is to end loses
+// its lease, which is not renewed from then on.
+func (s *sim) hears(b *simBox, a core.Action) bool {
+	if kind := strings.TrimPrefix(fmt.Sprintf("%T", a), "core."); b.deafTo != kind {
+		return true
+	}
+	s.log("%s does not hear %T%+v", b.id, a, a)
+	b.unheard = true
+	if _, ends := a.(core.ReleaseAgent); ends {
+		s.disconnect(b, time.Hour)
+	}
+	return false
+}
+
+// checkDeaf checks that only who did not hear what he was told is said not to answer.
+func (s *sim) checkDeaf(a core.Record) {
+	t := s.before[a.Task]
+	if b := s.boxes[t.Container]; strings.Contains(a.Text, "has not answered within") && a.Kind == core.KindLost && b != nil && !b.unheard {
+		s.fail("%s is given up, and has heard all: %s", b.id, a.Text)
 	}
 }
 

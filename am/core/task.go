@@ -84,6 +84,7 @@ type location struct {
 	silent          time.Time  // since when the agent is unreachable
 	deadline        time.Time  // of attach, prepare, or the return of the agent
 	files           localizing // before the agent has attached
+	told            told       // what the agent has not answered yet
 	orphan          *orphan    // nil: YARN has not lost the container
 	leave           leaveOrder
 	slow            bool // it has to leave since it is a straggler there
@@ -128,13 +129,31 @@ type attempt struct {
 
 // stop is why an attempt was told to end, and what follows. The zero value: it was not.
 type stop struct {
-	reason StopReason
-	cause  Cause     // with StopToLeave
-	by     time.Time // until when the attempt has time to end; zero: what all get
-	// left is how much longer it may take to end, after by, counted while its agent is
-	// connected, and until is the end of that; zero: the agent is unreachable.
+	reason    StopReason
+	cause     Cause     // with StopToLeave
+	by        time.Time // until when the attempt has time to end; zero: what all get
+	allowance           // to end, after by
+}
+
+// told is what a connected agent was told and is to answer. The zero value: nothing.
+type told struct {
+	what string // for the event log
+	allowance
+}
+
+// allowance is how long an agent may still take for something. It counts while the agent is
+// connected, from when it was told.
+type allowance struct {
+	asked time.Time // when that was decided
 	left  time.Duration
-	until time.Time
+	until time.Time // the end of that; zero: it does not count now
+}
+
+// suspend has the time stand still since the agent was last heard.
+func (a *allowance) suspend(since time.Time) {
+	if !a.until.IsZero() { // the agent may have been silent before it was told
+		a.left, a.until = min(a.left, a.until.Sub(since)), time.Time{}
+	}
 }
 
 // StopReason is why an attempt was told to end.
