@@ -15,6 +15,7 @@ func (m *Master) fromAgent(r agents.Received) core.Event {
 	}
 	switch e := r.Message.Message.(type) {
 	case *proto.FromAgent_Hello:
+		m.agents.Introduced(r)
 		return m.connected(r.Container, e.Hello)
 	case *proto.FromAgent_Prepared:
 		m.cfg.Log.WithField("container", r.Container).Infof("prepared: mounting %s, steering %s, port %d", e.Prepared.Mounting, e.Prepared.Steering, e.Prepared.Port)

@@ -81,7 +81,8 @@ func (x *executor) step(e core.Event) *core.Finish {
 func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 	m := x.m
 	send := func(container string, message *proto.ToAgent) {
-		x.send = append(x.send, func() { m.agents.Send(container, message) })
+		tell := m.agents.Sender(container)
+		x.send = append(x.send, func() { tell(message) })
 	}
 	switch action := action.(type) {
 	case core.Ask:
@@ -168,7 +169,7 @@ func (x *executor) flush() {
 // prewarmSpares tells spare containers what to prewarm, as far as they were not told.
 func (m *Master) prewarmSpares() {
 	for container, prewarm := range m.prewarmer.Spares(m.job) {
-		m.agents.Send(container, m.messages.Prewarm(prewarm))
+		m.agents.Sender(container)(m.messages.Prewarm(prewarm))
 	}
 }
 

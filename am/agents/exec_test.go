@@ -63,7 +63,7 @@ func connect(t *testing.T, s *Server, received chan Received) *agentStream {
 	}
 	go s.Connect(a)
 	a.in <- &proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: &proto.Hello{Container: "c1"}}}
-	<-received
+	s.Introduced(<-received)
 	return a
 }
 
@@ -79,7 +79,7 @@ func TestTheLeaseOfWhoWasReleasedEnds(t *testing.T) {
 			a.in <- &proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: &proto.Heartbeat{Sequence: 1}}}
 			a.in <- &proto.FromAgent{Message: &proto.FromAgent_Started{}} // once it is passed on, the other was taken in
 			<-received
-			s.Send("c1", message)
+			s.Sender("c1")(message)
 			if m := <-a.sent; (m.GetRelease() != nil) != released || !released && m.GetHeartbeatReply() == nil {
 				t.Errorf("the agent is sent %v", m)
 			}
@@ -90,6 +90,23 @@ func TestTheLeaseOfWhoWasReleasedEnds(t *testing.T) {
 		}
 		close(a.in)
 		<-received
+	}
+}
+
+// TestWhatIsMeantForOneStream: what an agent was to be told before it was connected anew is not
+// told on its next stream, on which it says what it has missed.
+func TestWhatIsMeantForOneStream(t *testing.T) {
+	s, received := serve(t)
+	first := connect(t, s, received)
+	tell := s.Sender("c1") // and the message waits for the journal
+	close(first.in)
+	<-received
+	a := connect(t, s, received)
+	defer close(a.in)
+	tell(NewMessages("job", &proto.JobSpec{}).Release("of before"))
+	s.Sender("c1")(&proto.ToAgent{Message: &proto.ToAgent_EndLingering{}})
+	if m := <-a.sent; m.GetRelease() != nil {
+		t.Errorf("the agent is told %v", m)
 	}
 }
 

@@ -171,8 +171,12 @@ func (j *Job) attached(e AgentConnected) {
 	t := j.hosted[e.Container]
 	if t == nil || j.ending() && t.state != finishing {
 		j.unknownAttached(e)
-		j.renewedLease(e.Container, j.now)
 		j.emit(ReleaseAgent{e.Container, notNeeded})
+		for _, o := range j.tasks {
+			if _, is := o.expiring[e.Container]; is {
+				j.awaitRelease(o, e.Container, j.limits.LeaseExpiry)
+			}
+		}
 		return
 	}
 	if e.Task == t.name && e.Port != 0 {

@@ -88,8 +88,8 @@ func (j *Job) considerWork(next *earliest) {
 		next.consider(j.confirmedDeadline(t))
 		next.consider(t.run.stop.until)
 		next.consider(t.loc.told.until)
-		for _, until := range t.expiring {
-			next.consider(j.confirmedExpiry(until))
+		for c := range t.expiring {
+			next.consider(j.expiresAt(t, c))
 		}
 		next.after(j.now, t.notBefore)
 		next.after(j.now, t.loc.leave.by)
@@ -157,7 +157,7 @@ func (j *Job) expire() {
 	}
 	for _, t := range j.busy {
 		for _, c := range t.expiringContainers() {
-			if j.past(j.confirmedExpiry(t.expiring[c])) {
+			if j.past(j.expiresAt(t, c)) {
 				j.emit(Release{c})
 				t.endExpiry(c)
 			}
@@ -182,7 +182,22 @@ func (j *Job) messagesSent(e Sent) {
 	j.sent = e.Until
 	for _, t := range j.busy {
 		j.countTime(t)
+		for c, r := range t.releases {
+			if !j.unsent(r.decided) {
+				delete(t.releases, c)
+				j.renewExpiry(t, c, r.wait)
+			}
+		}
 	}
+}
+
+// expiresAt is when nothing of a task can run any longer in a container of expiring; zero: that
+// is not known yet.
+func (j *Job) expiresAt(t *task, container string) time.Time {
+	if r, is := t.releases[container]; is && j.unsent(r.decided) {
+		return time.Time{}
+	}
+	return j.confirmedExpiry(t.expiring[container])
 }
 
 // giveUpAgent gives up a task's container, whose agent did not do in time what it was
@@ -240,6 +255,22 @@ func (j *Job) awaitExpiry(t *task, container string, until time.Time) {
 	j.anyExpiring = true
 }
 
+// awaitRelease notes that a task's attempt, or what that has left to be written, may still be in a
+// container whose agent is connected and is told to end, until so long after it was told.
+func (j *Job) awaitRelease(t *task, container string, wait time.Duration) {
+	j.renewExpiry(t, container, wait)
+	if t.releases == nil {
+		t.releases = map[string]release{}
+	}
+	t.releases[container] = release{j.now, wait}
+}
+
+func (j *Job) renewExpiry(t *task, container string, wait time.Duration) {
+	if until := j.now.Add(wait); until.After(t.expiring[container]) {
+		j.awaitExpiry(t, container, until)
+	}
+}
+
 // renewedLease waits longer for a container that was given up and whose agent was heard
 // after that: its lease has begun again.
 func (j *Job) renewedLease(container string, heard time.Time) {
@@ -266,4 +297,5 @@ func (j *Job) endExpiry(container string) {
 func (t *task) endExpiry(container string) {
 	delete(t.expiring, container)
 	delete(t.departed, container)
+	delete(t.releases, container)
 }

@@ -191,7 +191,7 @@ func (j *Job) giveUpSilent(t *task) {
 // not renewed.
 func (j *Job) loseConnected(t *task, why, toAgent string) {
 	c := t.loc.container
-	j.awaitExpiry(t, c, j.now.Add(j.limits.LeaseExpiry))
+	j.awaitRelease(t, c, j.limits.LeaseExpiry)
 	j.emit(ReleaseAgent{c, toAgent}, Release{c})
 	j.loseContainer(t, CauseAgentLost, why)
 }

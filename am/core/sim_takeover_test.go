@@ -13,10 +13,15 @@ import (
 // restartAM kills the application master. Agents find the next one.
 func (s *sim) restartAM() {
 	s.log("the application master is killed")
-	if s.saved.Partial || s.now.Sub(s.removedAt) < time.Second { // the journal may not have it
+	if s.saved.Partial || s.now.Sub(s.removedAt) < time.Second || s.now.Before(s.held) { // the journal may not have it
 		s.excuseNone()
 	}
 	spares := s.idleSpares()
+	if s.now.Before(s.held) { // what was counted since is lost
+		s.forgotten, s.held, s.queued = true, s.now, nil
+		s.scalings++
+		spares = nil
+	}
 	s.epoch++
 	s.whole, s.quiet = time.Time{}, false
 	clear(s.found)

@@ -139,6 +139,8 @@ type sim struct {
 	scalings     int                  // how often a person has scaled a role, or that was forgotten
 	fenced       map[string]bool      // containers in which nothing can complete a save any longer
 	deafness     *rand.Rand           // decides who does not hear what; its own for the same reason as the next
+	held         time.Time            // until when the journal cannot be written, and nothing is told: last
+	queued       []func()             // tells what is to be told then
 	immortals    *rand.Rand           // decides which processes do not end; their own: what else goes wrong does not depend on it
 	exports      *simProcess          // works without steps
 	exported     time.Time            // until then
@@ -305,9 +307,18 @@ func (s *sim) step(e core.Event) {
 		})
 	}
 	s.check()
+	told := false
 	for _, a := range actions {
 		s.log("    %T%+v", a, a)
+		told = told || tells(a)
+		if tells(a) && (s.now.Before(s.held) || len(s.queued) > 0) {
+			s.queued = append(s.queued, s.later(a))
+			continue
+		}
 		s.act(a)
+	}
+	if told && len(s.queued) == 0 {
+		s.tellAM(time.Millisecond, core.Sent{Until: s.now})
 	}
 	s.checkQuiet()
 	s.wake()
@@ -327,6 +338,9 @@ func (s *sim) wake() {
 
 // save writes the journal.
 func (s *sim) save() {
+	if s.now.Before(s.held) {
+		return
+	}
 	text, err := json.Marshal(s.job.Journal())
 	if err != nil {
 		s.fail("%v", err)
@@ -364,7 +378,7 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i, Port: s.firstPort(r, len(tasks))})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, s.slow.limits(core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: simStall, LivenessFile: true,
+	return core.New(tasks, s.restarts, s.spares, s.slow.limits(core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: simStall, LivenessFile: true, Journaled: true,
 		QuorumWait: s.quorumWait, Grow: s.grow, GrowPause: 20 * time.Second}))
 }
 
@@ -431,6 +445,7 @@ func simulate(t *testing.T, n uint64, tell bool) (resizes int) {
 	})
 	s.after(s.upTo(8*time.Second), s.fault)
 	s.planDeafness()
+	s.planHold()
 	if s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL {
 		s.after(simSaveEvery, s.saves.save)
 	}

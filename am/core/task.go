@@ -65,14 +65,15 @@ type task struct {
 	// expiring are containers whose agents may still run an attempt, until when at
 	// the latest; nothing is started before their leases have expired.
 	expiring  map[string]time.Time
-	departed  map[string]bool // those of expiring in which its attempt has ended: an agent writes what is left
-	notBefore time.Time       // it does not start before: the delay after a failure
-	parked    bool            // the generation that was formed last is without it (group.go)
-	absence   absence         // while it is parked or surplus
-	surplus   bool            // a person wants fewer tasks of its role (scale.go)
-	dirty     bool            // the store was not prepared since its last attempt ended, or ever
-	dirtied   time.Time       // when that attempt ended; zero: none has for this application master
-	listed    bool            // in Job.busy
+	departed  map[string]bool    // those of expiring in which its attempt has ended: an agent writes what is left
+	releases  map[string]release // those of expiring whose agents have not been told yet that they are to end
+	notBefore time.Time          // it does not start before: the delay after a failure
+	parked    bool               // the generation that was formed last is without it (group.go)
+	absence   absence            // while it is parked or surplus
+	surplus   bool               // a person wants fewer tasks of its role (scale.go)
+	dirty     bool               // the store was not prepared since its last attempt ended, or ever
+	dirtied   time.Time          // when that attempt ended; zero: none has for this application master
+	listed    bool               // in Job.busy
 }
 
 // location is the container that a task is in, and its agent. The zero value is none.
@@ -133,6 +134,12 @@ type stop struct {
 	cause     Cause     // with StopToLeave
 	by        time.Time // until when the attempt has time to end; zero: what all get
 	allowance           // to end, after by
+}
+
+// release is that an agent is to end, and how long after it was told its lease has expired.
+type release struct {
+	decided time.Time
+	wait    time.Duration
 }
 
 // told is what a connected agent was told and is to answer. The zero value: nothing.

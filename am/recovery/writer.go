@@ -54,8 +54,8 @@ type Entry struct {
 	Journal Journal
 	// WriteAhead: the messages must not be sent before the journal is durable.
 	WriteAhead bool
-	Send       []func() // in order; they must not block
-	Decided    time.Time
+	Send       []func()  // in order; they must not block
+	Decided    time.Time // when the last of what Send tells was decided
 }
 
 // NewJournalWriter returns the writer of a master attempt's journal in the job's
