@@ -192,10 +192,10 @@ func (j *Job) becomeStopping(t *task, s stop) {
 	j.touch(t)
 	t.becomeAnswered()
 	before := t.run.stop
-	if before.reason != "" {
-		s.left = min(s.left, before.left)
-	}
 	s.asked = j.now
+	if before.reason != "" {
+		s.asked, s.left = before.asked, min(s.left, before.left)
+	}
 	t.run.stop, t.run.finishBy = s, time.Time{}
 	t.state = stopping
 	j.countTime(t)
