@@ -171,7 +171,7 @@ func (j *Job) decideFromReports(r *reconciliation) {
 		journal.Generation++
 		journal.GangStart = true
 		for i, t := range j.tasks { // they are stopped when their agents are back
-			if k := &journal.Tasks[i]; k.Stop == nil && k.State == proto.TaskState_TASK_STATE_RUNNING && (stray != "" || t.together()) {
+			if k := &journal.Tasks[i]; k.State == proto.TaskState_TASK_STATE_RUNNING && (stray != "" || t.together()) {
 				k.Stop = &StopRecord{Reason: StopTogether}
 			}
 		}
@@ -254,11 +254,7 @@ func (j *Job) journalFromReports(r *reconciliation, newest map[string]*AgentConn
 			k.State = proto.TaskState_TASK_STATE_PREPARING
 			if k.Attempt >= 0 && e.Attempt == k.Attempt { // else it never heard of that one
 				k.State, k.StoreDirty = proto.TaskState_TASK_STATE_RUNNING, false
-				behind = e.Generation < journal.Generation || e.Exited != nil && e.Exited.Stopped || e.Stopping != nil
-				if e.Stopping != nil {
-					reason, cause := e.Stopping.continued()
-					k.Stop = &StopRecord{reason, cause, millis(e.Stopping.by(j.now))}
-				}
+				behind = e.Generation < journal.Generation || e.Exited != nil && e.Exited.Stopped
 			}
 		case !isDone(k.State):
 			k.State, k.Container = proto.TaskState_TASK_STATE_WAITING, ""
