@@ -183,9 +183,10 @@ func (j *Job) messagesSent(e Sent) {
 	for _, t := range j.busy {
 		j.countTime(t)
 		for c, r := range t.releases {
-			if !j.unsent(r.decided) {
-				delete(t.releases, c)
+			if r.wait > 0 && !j.unsent(r.decided) {
 				j.renewExpiry(t, c, r.wait)
+				r.wait = 0
+				t.releases[c] = r
 			}
 		}
 	}
@@ -262,7 +263,7 @@ func (j *Job) awaitRelease(t *task, container string, wait time.Duration) {
 	if t.releases == nil {
 		t.releases = map[string]release{}
 	}
-	t.releases[container] = release{j.now, wait}
+	t.releases[container] = release{decided: j.now, wait: wait, preempted: t.releases[container].preempted}
 }
 
 func (j *Job) renewExpiry(t *task, container string, wait time.Duration) {

@@ -207,7 +207,7 @@ func (j *Job) lostLately(t *task) bool {
 // lasts, and then stops its task and ends. So the task is left to it until the lease has
 // expired, or its container has ended.
 func (j *Job) agentLost(e AgentDisconnected) {
-	if e.Orderly { // it was released
+	if e.Orderly || j.preempted(e.Container) { // it was released, or its node has ended it
 		j.endExpiry(e.Container)
 	}
 	heard := j.now.Add(-e.Silent)
@@ -252,8 +252,8 @@ func (j *Job) launchFailed(e LaunchFailed) {
 }
 
 func (j *Job) containerEnded(e ContainerEnded) {
-	// Of a container that was given back, YARN says so before its node has ended it.
-	if e.Cause != CauseNodeLost && e.Cause != CauseReleased {
+	// Of a container that was given back, or preempted, YARN says so before its node has ended it.
+	if e.Cause != CauseNodeLost && e.Cause != CauseReleased && e.Cause != CausePreempted {
 		j.endExpiry(e.Container)
 	}
 	if s := j.spareByContainer(e.Container); s != nil {
@@ -296,6 +296,9 @@ func (j *Job) lostContainer(t *task, c Cause, why string) {
 	if c == CauseNodeLost && t.unreachable() { // what it ran may still be there
 		j.awaitExpiry(t, t.loc.container, t.loc.deadline)
 	}
+	if c == CausePreempted && t.loc.agentPID != 0 && t.state.active() {
+		j.awaitPreempted(t)
+	}
 	if c.memory() {
 		why = j.grow(t, c)
 	}
@@ -304,6 +307,24 @@ func (j *Job) lostContainer(t *task, c Cause, why string) {
 	if charged && !j.ending() {
 		j.charge(t)
 	}
+}
+
+// awaitPreempted waits for the end of an agent in a container that the ResourceManager takes: it
+// says so at once, and the node ends what runs there at its next heartbeat. By then the agent is
+// told, which may be sooner.
+func (j *Job) awaitPreempted(t *task) {
+	c := t.loc.container
+	j.awaitRelease(t, c, j.limits.LeaseExpiry)
+	r := t.releases[c]
+	r.preempted = true
+	t.releases[c] = r
+	j.emit(ReleaseAgent{c, "its container is preempted"})
+}
+
+// preempted reports whether a container was, so that its agent does not come back once it has
+// lost its connection.
+func (j *Job) preempted(container string) bool {
+	return j.anyExpiring && j.any(func(t *task) bool { return t.releases[container].preempted })
 }
 
 // memory reports whether a larger container would have done. NodeManagers limit virtual

@@ -97,6 +97,7 @@ func (s *sim) act(a core.Action) {
 					s.fromAgent(b, core.AgentDisconnected{Container: b.id, Orderly: true})
 					b.connected = false
 				}
+				s.kill(b)
 				s.end(b, core.CauseOwnFault)
 			})
 		})
@@ -132,6 +133,7 @@ func (s *sim) act(a core.Action) {
 		s.finish = &a
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) { // the cluster takes back what an ended job has
 			s.end(s.boxes[id], core.CauseReleased)
+			s.kill(s.boxes[id])
 		}
 	}
 }
@@ -312,7 +314,7 @@ func (s *sim) connect(b *simBox) {
 }
 
 func (s *sim) disconnect(b *simBox, back time.Duration) {
-	if !b.agent || !b.connected {
+	if !b.agent || !b.connected || b.ended { // the last: it is about to be gone
 		return
 	}
 	s.log("disconnect %s for %s", b.id, back)
@@ -420,6 +422,17 @@ func (s *sim) end(b *simBox, cause core.Cause) {
 		return
 	}
 	s.log("container %s ends: %s", b.id, cause)
+	if cause == core.CausePreempted && b.connected { // as the ResourceManager says before the node hears of it
+		b.ended = true
+		s.tellAM(20*time.Millisecond+s.upTo(200*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: cause, Exit: 137})
+		s.after(time.Duration(s.immortals.IntN(1500))*time.Millisecond, func() {
+			if b.connected {
+				s.tellAM(20*time.Millisecond, core.AgentDisconnected{Container: b.id})
+			}
+			s.kill(b)
+		})
+		return
+	}
 	if b.connected {
 		s.tellAM(20*time.Millisecond, core.AgentDisconnected{Container: b.id})
 	}

@@ -66,7 +66,7 @@ type task struct {
 	// the latest; nothing is started before their leases have expired.
 	expiring  map[string]time.Time
 	departed  map[string]bool    // those of expiring in which its attempt has ended: an agent writes what is left
-	releases  map[string]release // those of expiring whose agents have not been told yet that they are to end
+	releases  map[string]release // those of expiring whose agents are told to end
 	notBefore time.Time          // it does not start before: the delay after a failure
 	parked    bool               // the generation that was formed last is without it (group.go)
 	absence   absence            // while it is parked or surplus
@@ -138,8 +138,9 @@ type stop struct {
 
 // release is that an agent is to end, and how long after it was told its lease has expired.
 type release struct {
-	decided time.Time
-	wait    time.Duration
+	decided   time.Time
+	wait      time.Duration
+	preempted bool // the ResourceManager has said that the container has ended
 }
 
 // told is what a connected agent was told and is to answer. The zero value: nothing.

@@ -155,7 +155,9 @@ var mutations = []mutation{
 		`		n -= n % r.Multiple
 `, ``},
 	{"what YARN says has ended because it was given back is taken for ended", "loss.go",
-		` && e.Cause != CauseReleased {`, ` {`},
+		` && e.Cause != CauseReleased && e.Cause`, ` && e.Cause`},
+	{"what is preempted is taken for ended at once", "loss.go",
+		`	if c == CausePreempted && t.loc.agentPID != 0 && t.state.active() {`, `	if false {`},
 	{"a group goes on while a lost member can complete a save", "group.go",
 		`			list = append(list, t.expiringContainers()...)
 `, ``},
