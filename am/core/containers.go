@@ -172,11 +172,7 @@ func (j *Job) attached(e AgentConnected) {
 	if t == nil || j.ending() && t.state != finishing {
 		j.unknownAttached(e)
 		j.emit(ReleaseAgent{e.Container, notNeeded})
-		for _, o := range j.tasks {
-			if _, is := o.expiring[e.Container]; is {
-				j.awaitRelease(o, e.Container, j.limits.LeaseExpiry)
-			}
-		}
+		j.renewedByStream(e.Container)
 		return
 	}
 	if e.Task == t.name && e.Port != 0 {

@@ -285,6 +285,19 @@ func (j *Job) renewedLease(container string, heard time.Time) {
 	}
 }
 
+// renewedByStream waits longer for a container that was given up and whose agent has connected: its
+// lease is renewed until it is told to end.
+func (j *Job) renewedByStream(container string) {
+	if !j.anyExpiring {
+		return
+	}
+	for _, t := range j.tasks {
+		if _, is := t.expiring[container]; is {
+			j.awaitRelease(t, container, j.limits.LeaseExpiry)
+		}
+	}
+}
+
 // endExpiry notes that nothing runs in a container any longer.
 func (j *Job) endExpiry(container string) {
 	if !j.anyExpiring {

@@ -79,7 +79,7 @@ var mutations = []mutation{
 		`		if j.past(t.run.stop.until) {`, `		if false {`},
 	{"what does not end is followed by another attempt before its lease has expired", "loss.go",
 		`	j.awaitRelease(t, c, j.limits.LeaseExpiry)
-`, ``},
+	j.emit(ReleaseAgent{c, toAgent}`, `	j.emit(ReleaseAgent{c, toAgent}`},
 	{"an agent that does not answer is waited for", "deadlines.go",
 		`		if j.past(t.loc.told.until) {`, `		if false {`},
 	{"who was not told yet is given up for not doing it", "states.go",
