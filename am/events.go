@@ -15,6 +15,7 @@ func (m *Master) fromAgent(r agents.Received) core.Event {
 	}
 	switch e := r.Message.Message.(type) {
 	case *proto.FromAgent_Hello:
+		m.agents.Introduced(r)
 		return m.connected(r.Container, e.Hello)
 	case *proto.FromAgent_Prepared:
 		m.cfg.Log.WithField("container", r.Container).Infof("prepared: mounting %s, steering %s, port %d", e.Prepared.Mounting, e.Prepared.Steering, e.Prepared.Port)
@@ -31,6 +32,8 @@ func (m *Master) fromAgent(r agents.Received) core.Event {
 		return core.PeersNeeded{Container: r.Container}
 	case *proto.FromAgent_Lingers:
 		return core.TaskLingers{Container: r.Container, Attempt: int(e.Lingers.Attempt)}
+	case *proto.FromAgent_LetEnd:
+		return core.LetEnd{Container: r.Container, Attempt: int(e.LetEnd.Attempt)}
 	case *proto.FromAgent_Committed:
 		m.status.Committed(e.Committed.Files)
 		m.sealer.Committed(e.Committed, m.job.Generation())
@@ -38,7 +41,7 @@ func (m *Master) fromAgent(r agents.Received) core.Event {
 		return core.Prewarmed{Container: r.Container}
 	case *proto.FromAgent_ImportProfile:
 		if m.prewarmer.SetProfile(m.job, r.Container, e.ImportProfile) {
-			m.write(nil, false)
+			m.write(nil, time.Time{}, false)
 		}
 		m.prewarmSpares()
 	}
@@ -51,6 +54,9 @@ func (m *Master) connected(container string, h *proto.Hello) core.AgentConnected
 		Container: container, Host: h.Host, PID: int(h.Pid),
 		Task: h.Task, Port: int(h.Port), PeerPort: int(h.PeerPort),
 		Attempt: int(h.Attempt), Generation: int(h.Generation), TaskPID: int(h.TaskPid), NeedsPeers: h.NeedsPeers,
+	}
+	if s := h.Stopping; s != nil {
+		e.Stopping = &core.Stopping{Reason: core.StopReason(s.Reason), Cause: core.Cause(s.Cause), KillIn: time.Duration(s.KillInMs) * time.Millisecond}
 	}
 	if h.Exited != nil {
 		x := exited(container, h.Exited)

@@ -24,9 +24,10 @@ type executor struct {
 
 	events     []*proto.JobEvent
 	send       []func()
-	writeAhead bool     // nothing may be sent before the journal is durable
-	routed     bool     // tasks have moved
-	cut        []string // tasks to which connections are to be cut
+	decided    time.Time // when the last of that was
+	writeAhead bool      // nothing may be sent before the journal is durable
+	routed     bool      // tasks have moved
+	cut        []string  // tasks to which connections are to be cut
 	// assigned and starting are the containers for which there are such messages.
 	assigned map[string]*proto.Assign
 	starting map[string]bool
@@ -46,6 +47,7 @@ func newExecutor(ctx context.Context, m *Master, driver Driver) *executor {
 // that is decided.
 func (x *executor) step(e core.Event) *core.Finish {
 	now := time.Now()
+	x.decided = now
 	switch e := e.(type) {
 	case core.AgentConnected:
 		x.m.router.Forget(e.Container)
@@ -79,7 +81,8 @@ func (x *executor) step(e core.Event) *core.Finish {
 func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 	m := x.m
 	send := func(container string, message *proto.ToAgent) {
-		x.send = append(x.send, func() { m.agents.Send(container, message) })
+		tell := m.agents.Sender(container)
+		x.send = append(x.send, func() { tell(message) })
 	}
 	switch action := action.(type) {
 	case core.Ask:
@@ -105,9 +108,9 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 		x.starting[action.Container] = true
 		send(action.Container, m.messages.Start(action))
 	case core.Vacate:
-		send(action.Container, m.messages.Stop(action.Grace, false))
+		send(action.Container, m.messages.Stop(m.job, action.Container, action.Grace, false))
 	case core.Stop:
-		send(action.Container, m.messages.Stop(m.job.Limits().Stop, action.Stack))
+		send(action.Container, m.messages.Stop(m.job, action.Container, m.job.Limits().Stop, action.Stack))
 	case core.EndLingering:
 		send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_EndLingering{EndLingering: &proto.EndLingering{}}})
 	case core.ReleaseAgent:
@@ -156,7 +159,7 @@ func (x *executor) flush() {
 			m.router.AddTo(container, task)
 		}
 	}
-	m.write(send, x.writeAhead)
+	m.write(send, x.decided, x.writeAhead)
 	x.events, x.send, x.cut = nil, nil, nil
 	x.writeAhead, x.routed, x.dirty = false, false, false
 	clear(x.assigned)
@@ -166,13 +169,13 @@ func (x *executor) flush() {
 // prewarmSpares tells spare containers what to prewarm, as far as they were not told.
 func (m *Master) prewarmSpares() {
 	for container, prewarm := range m.prewarmer.Spares(m.job) {
-		m.agents.Send(container, m.messages.Prewarm(prewarm))
+		m.agents.Sender(container)(m.messages.Prewarm(prewarm))
 	}
 }
 
-// write enqueues the job's journal with the messages that depend on it. Where no journal
-// is written, it sends them at once.
-func (m *Master) write(send []func(), writeAhead bool) {
+// write enqueues the job's journal with the messages that depend on it, the last of which was
+// decided then. Where no journal is written, it sends them at once.
+func (m *Master) write(send []func(), decided time.Time, writeAhead bool) {
 	if m.journal == nil {
 		for _, s := range send {
 			s()
@@ -184,5 +187,5 @@ func (m *Master) write(send []func(), writeAhead bool) {
 		writeAhead = false // a store that does not answer must not keep the job from ending
 		m.journal.JobEnds()
 	}
-	m.journal.Enqueue(recovery.Entry{Journal: j, WriteAhead: writeAhead, Send: send})
+	m.journal.Enqueue(recovery.Entry{Journal: j, WriteAhead: writeAhead, Send: send, Decided: decided})
 }

@@ -21,7 +21,7 @@ func (c Config) limits(tasks int) core.Limits {
 	if least := proto.MinLease(tasks); l.Lease == 0 && least > core.DefaultLease {
 		l.Lease = least
 	}
-	l.LivenessFile = c.Attempt > 0
+	l.LivenessFile, l.Journaled = c.Attempt > 0, c.Attempt > 0
 	l.Start = milliseconds(c.Spec.StartLimitMs)
 	if ms := c.Spec.StopGraceMs; ms != nil {
 		l.Stop = orNone(*ms)

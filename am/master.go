@@ -80,13 +80,16 @@ func New(cfg Config) (*Master, error) {
 			m.preparation.launched[c] = true
 		}
 		m.prewarmer = agents.NewPrewarmer(messages, p.ImportProfiles)
+		if p.Status != nil {
+			m.stages.TakeOver(p.Status)
+		}
 	} else {
 		m.prewarmer = agents.NewPrewarmer(messages, nil)
 	}
 	begun := initialStatus(cfg)
 	m.status = status.New(begun, newSamples(cfg, time.UnixMilli(begun.StartedUnixMs)), m.Kill, m.job.Limits().Stop)
 	m.status.CountEvery(m.job.CountInterval())
-	m.status.Apply(m.job, nil, nil)
+	m.status.Apply(m.job, nil, m.stages.ByTask())
 	m.notifier = newNotifier(cfg, m.status.Note)
 	m.sealer = checkpoint.NewSealer(cfg.checkpoint(), m.status)
 	if m.begins = cfg.Predecessor == nil; !m.begins {

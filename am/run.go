@@ -140,8 +140,9 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 	ended := ctx.Done()
 	var superseded <-chan struct{}
 	var windows <-chan recovery.LivenessWindow
+	var sent <-chan time.Time
 	if m.journal != nil {
-		superseded, windows = m.journal.Superseded(), m.liveness.Windows()
+		superseded, windows, sent = m.journal.Superseded(), m.liveness.Windows(), m.journal.Sent()
 	}
 	next := m.firstEvent(driver)
 	for {
@@ -189,6 +190,8 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 			return nil
 		case w := <-windows:
 			next = core.LivenessConfirmed{Since: w.Since, Until: w.Until}
+		case decided := <-sent:
+			next = core.Sent{Until: decided}
 		case next = <-m.ends:
 		case r := <-m.requests:
 			next, x.answer = r.event, r.answer

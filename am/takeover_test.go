@@ -24,6 +24,24 @@ func (j *job) saved(what, name, text string, times int) {
 	})
 }
 
+// stages are those that a task is said to have passed.
+func (j *job) stages(task string) string {
+	j.t.Helper()
+	s, err := j.client.Status(context.Background(), &proto.StatusRequest{})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	var names []string
+	for _, k := range s.Tasks {
+		for _, p := range k.Stages {
+			if k.Task == task {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	return strings.Join(names, " ")
+}
+
 func TestANewMasterTakesOver(t *testing.T) {
 	j := startAttempt(t, 1, nil)
 	var agents []*agent
@@ -39,6 +57,10 @@ func TestANewMasterTakesOver(t *testing.T) {
 	j.saved("the event log", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
 	if l := agents[0].assigned.LeaseMs; l == 0 {
 		t.Error("no lease was granted")
+	}
+	before := j.stages("ps-0")
+	if !strings.HasSuffix(before, "ordered started") {
+		t.Errorf("ps-0 has passed %q", before)
 	}
 	j.takeOver(2)
 	// One has ended meanwhile.
@@ -58,6 +80,9 @@ func TestANewMasterTakesOver(t *testing.T) {
 		}
 		return s.State == proto.JobState_JOB_STATE_RUNNING && s.Tasks[0].Pid == 8
 	})
+	if after := j.stages("ps-0"); after != before {
+		t.Errorf("ps-0 is said to have passed %q, and with the master before %q", after, before)
+	}
 	for i, task := range []string{"ps-0", "worker-0", "worker-1"} {
 		select {
 		case s := <-agents[i].started:

@@ -67,7 +67,8 @@ type agent struct {
 }
 
 // Run runs an agent to its end. It returns nil after Release from the AM or when ctx
-// ends, and an error if it could not continue. The task has ended in any case.
+// ends, and an error if it could not continue. The task has ended, unless the error says that
+// something of it does not.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.complete(); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (a *agent) open(ctx context.Context) (err error) {
 
 // run is the agent's loop. working, which cancel ends, is the context of what it starts.
 // reach has been called.
-func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) error {
+func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) (err error) {
 	prepared := make(chan error, 1)
 	preparing := false
 	grace := time.Duration(0)
@@ -134,7 +135,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 		if preparing {
 			<-prepared
 		}
-		a.end(grace, ctx.Err() != nil)
+		err = errors.Join(err, a.end(grace, ctx.Err() != nil))
 	}()
 	var memory trimmer
 	heartbeat := time.NewTicker(time.Second)
@@ -214,10 +215,12 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			case *proto.ToAgent_Stop:
 				if a.attempt != nil {
 					a.attempt.stop(time.Duration(m.Stop.GraceMs)*time.Millisecond, m.Stop.DumpStacks)
+					a.attempt.why = m.Stop
 				}
 			case *proto.ToAgent_EndLingering:
 				if a.attempt != nil {
 					a.attempt.linger.end()
+					a.send(&proto.FromAgent{Message: &proto.FromAgent_LetEnd{LetEnd: &proto.LetEnd{Attempt: a.attempt.number}}})
 				}
 			case *proto.ToAgent_Exec:
 				a.exec(working, m.Exec)
@@ -372,28 +375,34 @@ func (a *agent) start(s *proto.Start) {
 
 // end stops the task and releases all it held. Without grace, another container may be
 // about to run the task: the task is killed at once and then fenced, in this order, so that
-// it does not notice by errors. killed: the container is being ended from outside.
-func (a *agent) end(grace time.Duration, killed bool) {
+// it does not notice by errors. killed: the container is being ended from outside. The error
+// says what of the task does not end, which is left to the end of the container.
+func (a *agent) end(grace time.Duration, killed bool) error {
 	if a.attempt != nil {
 		a.attempt.stop(grace, false)
 	}
 	if a.task != nil && grace == 0 {
 		a.task.checkpoints.Fence(errors.New("this agent has lost its application master, or its task's surroundings"))
 	}
+	var left error
 	if a.attempt != nil {
-		e := <-a.ended
-		a.attempt = nil
-		a.sendCommits()
-		if !killed { // else another attempt would be started in the container
-			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
-		}
+		left = a.awaitEnd(killed)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	if err := a.box.KillAll(ctx); err != nil {
-		a.log.WithError(err).Error("something of the task does not end")
+	killing, stop := ctx, context.CancelFunc(func() {})
+	if left != nil { // all else has been killed, too
+		killing, stop = context.WithTimeout(ctx, endGrace)
+	}
+	err := a.box.KillAll(killing)
+	stop()
+	if left == nil && err != nil {
+		left = fmt.Errorf("something of the task does not end: %w", err)
+	}
+	if left != nil {
+		a.log.Error(left)
 		if a.task != nil {
-			a.task.checkpoints.Fence(err)
+			a.task.checkpoints.Fence(left)
 		}
 	}
 	a.wg.Wait() // each is bounded
@@ -404,7 +413,30 @@ func (a *agent) end(grace time.Duration, killed bool) {
 	if a.ownLog != nil {
 		a.ownLog.Stop("") // once all agents have left, the job ends, and so does this container
 	}
-	if a.conn != nil {
+	switch {
+	case a.conn == nil:
+	case left != nil: // to close it in order would say that nothing of the task is left
+		a.conn.Abandon()
+	default:
 		a.conn.Close()
 	}
+	return left
+}
+
+// awaitEnd waits for the end of the running attempt, which was stopped, and reports it. An
+// error says that it has not ended by when it must have.
+func (a *agent) awaitEnd(killed bool) error {
+	at := a.attempt
+	a.attempt = nil
+	late := time.AfterFunc(time.Until(at.killAt.Add(a.cfg.EndLimit)), func() { close(at.giveUp) })
+	e := <-a.ended
+	late.Stop()
+	a.sendCommits()
+	if e == nil {
+		return fmt.Errorf("attempt %d has not ended within %s of SIGKILL: a process that waits in the kernel, as for a disk or a driver that does not answer, cannot be ended. It is left to the end of this container", at.number, a.cfg.EndLimit)
+	}
+	if !killed { // else another attempt would be started in the container
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+	}
+	return nil
 }

@@ -40,7 +40,10 @@ type attempt struct {
 	stacks   atomic.Bool // it was asked to write where it stands
 	stopOnce sync.Once
 	stopping chan struct{} // closed once it was asked to stop
-	done     chan struct{} // closed once all processes have ended
+	killAt   time.Time     // when it gets SIGKILL, once it was asked to stop; of the agent's loop
+	why      *proto.Stop   // what the AM has said of that last; of the agent's loop
+	giveUp   chan struct{} // closed once it is not waited for any longer
+	done     chan struct{} // closed once all processes have ended, or are not waited for
 }
 
 // tailLines is how many of its last lines an attempt's end reports.
@@ -62,7 +65,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	t.restore.Begin()
 	a := &attempt{
 		number: s.Attempt, started: time.Now(), grace: t.stopGrace(), events: &t.events, restore: &t.restore,
-		box: box, standby: t.Standby, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), done: make(chan struct{}),
+		box: box, standby: t.Standby, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), giveUp: make(chan struct{}), done: make(chan struct{}),
 	}
 	t.port.Release()
 	for _, p := range t.more {
@@ -153,6 +156,9 @@ func (a *attempt) stop(grace time.Duration, stack bool) {
 			a.terminate()
 		}
 	})
+	if at := time.Now().Add(grace); a.killAt.IsZero() || at.Before(a.killAt) {
+		a.killAt = at
+	}
 	if grace == 0 { // also where it was given time before
 		for _, p := range a.running() { // the numbers of others may be those of strangers by now
 			_ = syscall.Kill(-p.Pid, syscall.SIGKILL)
@@ -175,6 +181,15 @@ func (a *attempt) killAfter(grace time.Duration) {
 	}
 }
 
+// reportStop returns what another AM has to know of an attempt that was told to end; nil: it was
+// not.
+func (a *attempt) reportStop() *proto.Stopping {
+	if a.why == nil {
+		return nil
+	}
+	return &proto.Stopping{Reason: a.why.Reason, Cause: a.why.Cause, KillInMs: time.Until(a.killAt).Milliseconds()}
+}
+
 // stopped reports whether the attempt was asked to stop.
 func (a *attempt) stopped() bool {
 	select {
@@ -193,10 +208,11 @@ func (a *attempt) terminate() {
 	}
 }
 
-// awaitProcesses waits for the end of all processes. When one of several fails, the others
-// are asked to end, and are killed after the grace.
-func (a *attempt) awaitProcesses() {
-	ends := make(chan *process)
+// awaitProcesses waits for the end of all processes; false: it was given up before. When one of
+// several fails, the others are asked to end, and are killed after the grace.
+func (a *attempt) awaitProcesses() bool {
+	defer close(a.done)
+	ends := make(chan *process, len(a.processes))
 	for _, p := range a.processes {
 		go func() {
 			<-p.Done()
@@ -206,7 +222,12 @@ func (a *attempt) awaitProcesses() {
 	}
 	ending := false
 	for range a.processes {
-		p := <-ends
+		var p *process
+		select {
+		case p = <-ends:
+		case <-a.giveUp:
+			return false
+		}
 		if status, known := p.Status(); ending || a.stopped() || known && status == 0 {
 			continue
 		}
@@ -220,12 +241,19 @@ func (a *attempt) awaitProcesses() {
 			go a.killAfter(a.grace)
 		}
 	}
-	close(a.done)
+	return true
 }
 
-// wait waits for the attempt's end, kills what it left behind, and returns how it ended.
+// wait waits for the attempt's end, kills what it left behind, and returns how it ended; nil:
+// it was given up before.
 func (a *attempt) wait() *proto.Exited {
-	a.awaitProcesses()
+	if !a.awaitProcesses() {
+		for _, p := range a.processes {
+			p.out.GiveUp()
+			<-p.out.Done()
+		}
+		return nil
+	}
 	a.killLeftovers()
 	exits, lines := make([]*proto.Exited, len(a.processes)), make([][]string, len(a.processes))
 	var stack []string

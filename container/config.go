@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"holdfast/container/gpu"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/jobtls"
+	"holdfast/proto"
 )
 
 // Config is the configuration of an agent.
@@ -46,6 +48,10 @@ type Config struct {
 	// prepared; 0: a while.
 	WarmAfter time.Duration
 
+	// EndLimit is how long an attempt may take to end after SIGKILL, when the agent ends;
+	// 0: proto.EndLimit.
+	EndLimit time.Duration
+
 	// OwnProcess: this process runs nothing but the agent. Then its memory is protected
 	// from others (package nodump) after the sandbox's start and before the task's.
 	OwnProcess bool
@@ -78,6 +84,7 @@ func (c *Config) complete() error {
 	if c.NewTokens == nil {
 		c.NewTokens = func([]byte) error { return nil }
 	}
+	c.EndLimit = cmp.Or(c.EndLimit, proto.EndLimit)
 	if c.Env == nil {
 		c.Env = os.Environ()
 	}

@@ -57,6 +57,7 @@ func (a *agent) arrived(r arrival) {
 	if a.attempt != nil {
 		h.TaskPid = int32(a.attempt.pid())
 		h.NeedsPeers, lingers = a.attempt.linger.state()
+		h.Stopping = a.attempt.reportStop()
 	}
 	a.send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
 	if a.ready && a.failure != nil {

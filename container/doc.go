@@ -6,7 +6,9 @@
 // names, ports, GPUs), sends Prepared, and then runs attempts of the task's command as the AM
 // orders, one at a time, as one process or several; namespace, mounts and steering are
 // reused. It ends when the AM sends Release, when ctx ends, or when its lease expires. Its
-// task never outlives it.
+// task does not outlive it, but for a process that SIGKILL does not end since it waits in the
+// kernel: the agent leaves that to the end of its container after proto.EndLimit, and leaves the
+// AM without closing the stream in order.
 //
 // # Without a master
 //

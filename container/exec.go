@@ -197,7 +197,15 @@ func (x *execs) run(e *execution, argv []string, at *attempt) {
 		_ = reader.SetReadDeadline(time.Now().Add(execRest))
 	})
 	x.copy(e, reader, p.Done())
-	<-p.Done() // by itself, or killed
+	select {
+	case <-p.Done(): // by itself
+	case <-e.ctx.Done():
+		select {
+		case <-p.Done():
+		case <-time.After(leftoverLimit): // nothing kills what waits in the kernel
+			return
+		}
+	}
 	watching.Wait()
 	if status, known := p.Status(); known && !status.Signaled() {
 		last.Code = int32(status.ExitStatus())

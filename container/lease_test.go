@@ -69,6 +69,45 @@ func TestATaskRunsOnWhenItsStreamBreaks(t *testing.T) {
 	}
 }
 
+// TestTheNextMasterHearsWhatIsStopped: since when an attempt is to end, and for what, as it was
+// said; a later stop counts.
+func TestTheNextMasterHearsWhatIsStopped(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(leased(longLease))
+	c.prepared()
+	c.send(&proto.Start{Attempt: 3, Command: shell(`trap 'echo' TERM; echo ready; while :; do sleep 0.02; done`)})
+	c.started()
+	again := func() *proto.Stopping {
+		t.Helper()
+		close(c.drop)
+		c = m.agent()
+		return c.hello.Stopping
+	}
+	if s := again(); s != nil {
+		t.Errorf("stopping: %v", s)
+	}
+	const grace = 2 * patience
+	c.send(&proto.Stop{GraceMs: grace.Milliseconds(), Reason: "together"})
+	eventually(t, "the agent's word of it", func() bool {
+		s := again()
+		return s != nil && s.Reason == "together" && s.KillInMs > 0 && s.KillInMs <= grace.Milliseconds()
+	})
+	c.send(&proto.Stop{GraceMs: 2 * grace.Milliseconds(), Reason: "leave", Cause: 4})
+	eventually(t, "the agent's word of the later one", func() bool {
+		s := again()
+		return s.Reason == "leave" && s.Cause == 4 && s.KillInMs > 0 && s.KillInMs <= grace.Milliseconds()
+	})
+	c.send(&proto.Stop{})
+	if e := c.exited(); e.Attempt != 3 || !e.Stopped {
+		t.Errorf("exited: %v", e)
+	}
+	if s := again(); s != nil {
+		t.Errorf("an attempt that has ended is said to be stopping: %v", s)
+	}
+}
+
 func TestTheNextMasterHearsWhatItMissed(t *testing.T) {
 	m := newMaster(t)
 	m.startAgent("c1", nil)

@@ -30,6 +30,9 @@ func TestAProcessLingersUntilItIsLetEnd(t *testing.T) {
 	}
 	hear(c, (*proto.FromAgent).GetLingers)
 	c.send(&proto.EndLingering{})
+	if l := hear(c, (*proto.FromAgent).GetLetEnd); l.Attempt != 4 {
+		t.Errorf("attempt %d is said to be let end", l.Attempt)
+	}
 	if e := c.exited(); e.Code != 3 || e.Stopped {
 		t.Fatalf("exited: %v", e)
 	}

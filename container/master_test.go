@@ -2,6 +2,7 @@ package container_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -49,6 +50,7 @@ type connected struct {
 	beats   chan *proto.Heartbeat // the last ones
 	commits chan *proto.Committed
 	deaf    atomic.Bool // beats are not answered
+	orderly bool        // the agent has closed the stream; once heard is closed
 	sending sync.Mutex
 }
 
@@ -144,6 +146,7 @@ func (m *master) Connect(s proto.AgentService_ConnectServer) error {
 		for {
 			f, err := s.Recv()
 			if err != nil {
+				c.orderly = errors.Is(err, io.EOF)
 				return
 			}
 			if b := f.GetHeartbeat(); b != nil {

@@ -1,14 +1,19 @@
 package container_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"holdfast/container"
 	"holdfast/container/gpu"
@@ -188,6 +193,90 @@ func TestStopEndsAllProcesses(t *testing.T) {
 	c.send(&proto.Stop{})
 	if e := c.exited(); !e.Stopped || syscall.Signal(e.Signal) != syscall.SIGKILL {
 		t.Errorf("exited: %v", e)
+	}
+}
+
+// hung is a directory on a file system that does not answer, and what is closed once somebody
+// has looked for a file there.
+func hung(t *testing.T) (dir string, asked <-chan struct{}) {
+	t.Helper()
+	d, answers := t.TempDir(), make(chan struct{})
+	root := &hangingDir{asked: make(chan struct{}), answers: answers}
+	server, err := fs.Mount(d, root, &fs.Options{MountOptions: fuse.MountOptions{DirectMount: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		close(answers)
+		if err := server.Unmount(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d, root.asked
+}
+
+type hangingDir struct {
+	fs.Inode
+	once           sync.Once
+	asked, answers chan struct{}
+}
+
+func (d *hangingDir) Lookup(context.Context, string, *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	d.once.Do(func() { close(d.asked) })
+	<-d.answers
+	return nil, syscall.ENOENT
+}
+
+// TestAnAgentLeavesWhatCannotBeKilled: one that is to end waits for what hangs in the kernel no
+// longer than its application master does, says so, and does not leave in order: something of
+// its task may still be there.
+func TestAnAgentLeavesWhatCannotBeKilled(t *testing.T) {
+	needRoot(t)
+	for name, c := range map[string]struct {
+		lease time.Duration
+		runs  func(c *connected, hangs []string)
+		end   func(m *master, c *connected)
+		says  []string
+	}{
+		"an attempt, when it is released": {longLease,
+			func(c *connected, hangs []string) { c.send(&proto.Start{Command: hangs}) },
+			func(_ *master, c *connected) { c.send(&proto.Release{Why: "over"}) },
+			[]string{"attempt 0 has not ended within 1s of SIGKILL"}},
+		"a command beside it, when the lease ends": {5 * time.Second,
+			func(c *connected, hangs []string) {
+				c.send(&proto.Start{Command: shell("exec sleep 1000")})
+				c.started()
+				c.send(&proto.Exec{Id: 1, Command: hangs})
+			},
+			func(m *master, _ *connected) { m.server.Stop() },
+			[]string{"lease", "something of the task does not end"}},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			dir, asked := hung(t)
+			m := newMaster(t)
+			r := m.startAgent("c1", func(c *container.Config) { c.EndLimit = time.Second })
+			a := m.agent()
+			a.send(leased(c.lease))
+			a.prepared()
+			c.runs(a, []string{"stat", filepath.Join(dir, "file")})
+			select {
+			case <-asked:
+			case <-time.After(patience):
+				t.Fatal("no process waits for the file system")
+			}
+			c.end(m, a)
+			err := r.end()
+			for _, s := range c.says {
+				if err == nil || !strings.Contains(err.Error(), s) {
+					t.Errorf("the agent ended with %v, which does not say %q", err, s)
+				}
+			}
+			for range a.heard {
+			}
+			if a.orderly {
+				t.Error("the agent has left in order")
+			}
+		})
 	}
 }
 

@@ -1169,6 +1169,7 @@ type FromAgent struct {
 	//	*FromAgent_ExecOutput
 	//	*FromAgent_NeedsPeers
 	//	*FromAgent_Lingers
+	//	*FromAgent_LetEnd
 	Message       isFromAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1319,6 +1320,15 @@ func (x *FromAgent) GetLingers() *Lingers {
 	return nil
 }
 
+func (x *FromAgent) GetLetEnd() *LetEnd {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_LetEnd); ok {
+			return x.LetEnd
+		}
+	}
+	return nil
+}
+
 type isFromAgent_Message interface {
 	isFromAgent_Message()
 }
@@ -1371,6 +1381,10 @@ type FromAgent_Lingers struct {
 	Lingers *Lingers `protobuf:"bytes,12,opt,name=lingers,proto3,oneof"`
 }
 
+type FromAgent_LetEnd struct {
+	LetEnd *LetEnd `protobuf:"bytes,13,opt,name=let_end,json=letEnd,proto3,oneof"`
+}
+
 func (*FromAgent_Hello) isFromAgent_Message() {}
 
 func (*FromAgent_Prepared) isFromAgent_Message() {}
@@ -1395,6 +1409,8 @@ func (*FromAgent_NeedsPeers) isFromAgent_Message() {}
 
 func (*FromAgent_Lingers) isFromAgent_Message() {}
 
+func (*FromAgent_LetEnd) isFromAgent_Message() {}
+
 // Hello identifies the agent. An agent that reconnects also reports the task
 // that it hosts, and in exited the end of an attempt that ended meanwhile.
 type Hello struct {
@@ -1411,6 +1427,7 @@ type Hello struct {
 	TaskPid       int32                  `protobuf:"varint,10,opt,name=task_pid,json=taskPid,proto3" json:"task_pid,omitempty"`                    // 0 if no process runs
 	Exited        *Exited                `protobuf:"bytes,11,opt,name=exited,proto3" json:"exited,omitempty"`
 	NeedsPeers    bool                   `protobuf:"varint,12,opt,name=needs_peers,json=needsPeers,proto3" json:"needs_peers,omitempty"` // the running attempt has said so: NeedsPeers
+	Stopping      *Stopping              `protobuf:"bytes,13,opt,name=stopping,proto3" json:"stopping,omitempty"`                        // absent if the running attempt was not told to end
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1529,6 +1546,74 @@ func (x *Hello) GetNeedsPeers() bool {
 	return false
 }
 
+func (x *Hello) GetStopping() *Stopping {
+	if x != nil {
+		return x.Stopping
+	}
+	return nil
+}
+
+// Stopping says that the running attempt was told to end, and has not ended yet.
+type Stopping struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"` // of the last Stop
+	Cause         int32                  `protobuf:"varint,2,opt,name=cause,proto3" json:"cause,omitempty"`
+	KillInMs      int64                  `protobuf:"varint,3,opt,name=kill_in_ms,json=killInMs,proto3" json:"kill_in_ms,omitempty"` // until SIGKILL; below 0: since then
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stopping) Reset() {
+	*x = Stopping{}
+	mi := &file_holdfast_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stopping) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stopping) ProtoMessage() {}
+
+func (x *Stopping) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stopping.ProtoReflect.Descriptor instead.
+func (*Stopping) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Stopping) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Stopping) GetCause() int32 {
+	if x != nil {
+		return x.Cause
+	}
+	return 0
+}
+
+func (x *Stopping) GetKillInMs() int64 {
+	if x != nil {
+		return x.KillInMs
+	}
+	return 0
+}
+
 // Prepared reports that the working directory, files, mounts and namespaces of
 // the task are in place and that its port is reserved.
 type Prepared struct {
@@ -1544,7 +1629,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_holdfast_proto_msgTypes[7]
+	mi := &file_holdfast_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1641,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[7]
+	mi := &file_holdfast_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1654,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{7}
+	return file_holdfast_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Prepared) GetPort() int32 {
@@ -1619,7 +1704,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_holdfast_proto_msgTypes[8]
+	mi := &file_holdfast_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1716,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[8]
+	mi := &file_holdfast_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1729,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{8}
+	return file_holdfast_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Started) GetAttempt() int32 {
@@ -1694,7 +1779,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_holdfast_proto_msgTypes[9]
+	mi := &file_holdfast_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1791,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[9]
+	mi := &file_holdfast_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1719,7 +1804,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{9}
+	return file_holdfast_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Exited) GetAttempt() int32 {
@@ -1851,7 +1936,7 @@ type NeedsPeers struct {
 
 func (x *NeedsPeers) Reset() {
 	*x = NeedsPeers{}
-	mi := &file_holdfast_proto_msgTypes[10]
+	mi := &file_holdfast_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1948,7 @@ func (x *NeedsPeers) String() string {
 func (*NeedsPeers) ProtoMessage() {}
 
 func (x *NeedsPeers) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[10]
+	mi := &file_holdfast_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1961,7 @@ func (x *NeedsPeers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NeedsPeers.ProtoReflect.Descriptor instead.
 func (*NeedsPeers) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{10}
+	return file_holdfast_proto_rawDescGZIP(), []int{11}
 }
 
 // Lingers reports that the running attempt has done its work, and that its process stays
@@ -1890,7 +1975,7 @@ type Lingers struct {
 
 func (x *Lingers) Reset() {
 	*x = Lingers{}
-	mi := &file_holdfast_proto_msgTypes[11]
+	mi := &file_holdfast_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1902,7 +1987,7 @@ func (x *Lingers) String() string {
 func (*Lingers) ProtoMessage() {}
 
 func (x *Lingers) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[11]
+	mi := &file_holdfast_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1915,10 +2000,56 @@ func (x *Lingers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lingers.ProtoReflect.Descriptor instead.
 func (*Lingers) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{11}
+	return file_holdfast_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Lingers) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+// LetEnd reports that EndLingering was carried out: nothing keeps the attempt's processes any
+// longer.
+type LetEnd struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       int32                  `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LetEnd) Reset() {
+	*x = LetEnd{}
+	mi := &file_holdfast_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LetEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LetEnd) ProtoMessage() {}
+
+func (x *LetEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LetEnd.ProtoReflect.Descriptor instead.
+func (*LetEnd) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LetEnd) GetAttempt() int32 {
 	if x != nil {
 		return x.Attempt
 	}
@@ -1961,7 +2092,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2104,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2117,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Heartbeat) GetSequence() int64 {
@@ -2156,7 +2287,7 @@ type Restore struct {
 
 func (x *Restore) Reset() {
 	*x = Restore{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2299,7 @@ func (x *Restore) String() string {
 func (*Restore) ProtoMessage() {}
 
 func (x *Restore) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2312,7 @@ func (x *Restore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restore.ProtoReflect.Descriptor instead.
 func (*Restore) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Restore) GetTookMs() int64 {
@@ -2213,7 +2344,7 @@ type Pressure struct {
 
 func (x *Pressure) Reset() {
 	*x = Pressure{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2356,7 @@ func (x *Pressure) String() string {
 func (*Pressure) ProtoMessage() {}
 
 func (x *Pressure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2369,7 @@ func (x *Pressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pressure.ProtoReflect.Descriptor instead.
 func (*Pressure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Pressure) GetCpu() float64 {
@@ -2288,7 +2419,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2431,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2444,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GPUUse) GetPercent() float64 {
@@ -2353,7 +2484,7 @@ type Scalar struct {
 
 func (x *Scalar) Reset() {
 	*x = Scalar{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2496,7 @@ func (x *Scalar) String() string {
 func (*Scalar) ProtoMessage() {}
 
 func (x *Scalar) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2509,7 @@ func (x *Scalar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scalar.ProtoReflect.Descriptor instead.
 func (*Scalar) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Scalar) GetName() string {
@@ -2431,7 +2562,7 @@ type AgentFailure struct {
 
 func (x *AgentFailure) Reset() {
 	*x = AgentFailure{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2443,7 +2574,7 @@ func (x *AgentFailure) String() string {
 func (*AgentFailure) ProtoMessage() {}
 
 func (x *AgentFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2456,7 +2587,7 @@ func (x *AgentFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFailure.ProtoReflect.Descriptor instead.
 func (*AgentFailure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AgentFailure) GetDetail() string {
@@ -2499,7 +2630,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2642,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2655,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Committed) GetPath() string {
@@ -2561,7 +2692,7 @@ type CommittedFile struct {
 
 func (x *CommittedFile) Reset() {
 	*x = CommittedFile{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2704,7 @@ func (x *CommittedFile) String() string {
 func (*CommittedFile) ProtoMessage() {}
 
 func (x *CommittedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2717,7 @@ func (x *CommittedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
 func (*CommittedFile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CommittedFile) GetName() []byte {
@@ -2662,7 +2793,7 @@ type Prewarmed struct {
 
 func (x *Prewarmed) Reset() {
 	*x = Prewarmed{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2674,7 +2805,7 @@ func (x *Prewarmed) String() string {
 func (*Prewarmed) ProtoMessage() {}
 
 func (x *Prewarmed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2687,7 +2818,7 @@ func (x *Prewarmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarmed.ProtoReflect.Descriptor instead.
 func (*Prewarmed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 // ExecOutput is a part of the answer to Exec. Of those with output, the agent sends no more
@@ -2705,7 +2836,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +2848,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +2861,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExecOutput) GetId() int64 {
@@ -2787,7 +2918,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +2930,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +2943,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -2873,7 +3004,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2885,7 +3016,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2898,7 +3029,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -3108,7 +3239,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3120,7 +3251,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3133,7 +3264,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Exec) GetId() int64 {
@@ -3174,7 +3305,7 @@ type ExecTaken struct {
 
 func (x *ExecTaken) Reset() {
 	*x = ExecTaken{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3186,7 +3317,7 @@ func (x *ExecTaken) String() string {
 func (*ExecTaken) ProtoMessage() {}
 
 func (x *ExecTaken) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3199,7 +3330,7 @@ func (x *ExecTaken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecTaken.ProtoReflect.Descriptor instead.
 func (*ExecTaken) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExecTaken) GetId() int64 {
@@ -3243,7 +3374,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3386,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3399,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Assign) GetJob() string {
@@ -3406,7 +3537,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3418,7 +3549,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3431,7 +3562,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -3493,16 +3624,19 @@ func (x *Start) GetWorldChanged() bool {
 // Stop ends the running attempt: SIGTERM to its process group, and SIGKILL after
 // the grace period. The agent answers with Exited.
 type Stop struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	GraceMs       int64                  `protobuf:"varint,1,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
-	DumpStacks    bool                   `protobuf:"varint,2,opt,name=dump_stacks,json=dumpStacks,proto3" json:"dump_stacks,omitempty"` // before that, SIGQUIT to processes that print their stacks on it
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	GraceMs    int64                  `protobuf:"varint,1,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
+	DumpStacks bool                   `protobuf:"varint,2,opt,name=dump_stacks,json=dumpStacks,proto3" json:"dump_stacks,omitempty"` // before that, SIGQUIT to processes that print their stacks on it
+	// Why, for Stopping: as the AM names it (core.StopReason and core.Cause).
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Cause         int32  `protobuf:"varint,4,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3648,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3661,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -3544,6 +3678,20 @@ func (x *Stop) GetDumpStacks() bool {
 	return false
 }
 
+func (x *Stop) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Stop) GetCause() int32 {
+	if x != nil {
+		return x.Cause
+	}
+	return 0
+}
+
 // ChangePort has the next attempts of the task listen on another port, by which its peers
 // know it from then on. If that is taken, the agent reserves another. It listens on the
 // former one itself, and resets connections to it. It answers with Prepared.
@@ -3556,7 +3704,7 @@ type ChangePort struct {
 
 func (x *ChangePort) Reset() {
 	*x = ChangePort{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3568,7 +3716,7 @@ func (x *ChangePort) String() string {
 func (*ChangePort) ProtoMessage() {}
 
 func (x *ChangePort) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3581,7 +3729,7 @@ func (x *ChangePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePort.ProtoReflect.Descriptor instead.
 func (*ChangePort) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ChangePort) GetPort() int32 {
@@ -3592,7 +3740,7 @@ func (x *ChangePort) GetPort() int32 {
 }
 
 // EndLingering lets the processes of the running attempt end that linger. The agent
-// answers with Exited.
+// answers with LetEnd, or with Exited if the attempt has ended.
 type EndLingering struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3601,7 +3749,7 @@ type EndLingering struct {
 
 func (x *EndLingering) Reset() {
 	*x = EndLingering{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3613,7 +3761,7 @@ func (x *EndLingering) String() string {
 func (*EndLingering) ProtoMessage() {}
 
 func (x *EndLingering) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3626,7 +3774,7 @@ func (x *EndLingering) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
 func (*EndLingering) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -3648,7 +3796,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3660,7 +3808,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3673,7 +3821,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Routes) GetFull() bool {
@@ -3735,7 +3883,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3747,7 +3895,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3760,7 +3908,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Release) GetWhy() string {
@@ -3781,7 +3929,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +3941,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +3954,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -3834,7 +3982,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3846,7 +3994,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3859,7 +4007,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -3881,7 +4029,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3893,7 +4041,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3906,7 +4054,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -3936,7 +4084,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3948,7 +4096,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3961,7 +4109,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -3997,7 +4145,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4009,7 +4157,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4022,7 +4170,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -4063,7 +4211,7 @@ type RestartTaskRequest struct {
 
 func (x *RestartTaskRequest) Reset() {
 	*x = RestartTaskRequest{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4075,7 +4223,7 @@ func (x *RestartTaskRequest) String() string {
 func (*RestartTaskRequest) ProtoMessage() {}
 
 func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4088,7 +4236,7 @@ func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
 func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RestartTaskRequest) GetTask() string {
@@ -4113,7 +4261,7 @@ type RestartTaskResponse struct {
 
 func (x *RestartTaskResponse) Reset() {
 	*x = RestartTaskResponse{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4125,7 +4273,7 @@ func (x *RestartTaskResponse) String() string {
 func (*RestartTaskResponse) ProtoMessage() {}
 
 func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4138,7 +4286,7 @@ func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
 func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 type ScaleRequest struct {
@@ -4152,7 +4300,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4164,7 +4312,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4177,7 +4325,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ScaleRequest) GetRole() string {
@@ -4209,7 +4357,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4221,7 +4369,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4234,7 +4382,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 type StatusRequest struct {
@@ -4245,7 +4393,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4257,7 +4405,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4270,7 +4418,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 // SamplesRequest selects samples of a job.
@@ -4289,7 +4437,7 @@ type SamplesRequest struct {
 
 func (x *SamplesRequest) Reset() {
 	*x = SamplesRequest{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4301,7 +4449,7 @@ func (x *SamplesRequest) String() string {
 func (*SamplesRequest) ProtoMessage() {}
 
 func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4314,7 +4462,7 @@ func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
 func (*SamplesRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SamplesRequest) GetNames() []string {
@@ -4351,7 +4499,7 @@ type JobSamples struct {
 
 func (x *JobSamples) Reset() {
 	*x = JobSamples{}
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4363,7 +4511,7 @@ func (x *JobSamples) String() string {
 func (*JobSamples) ProtoMessage() {}
 
 func (x *JobSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[44]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4376,7 +4524,7 @@ func (x *JobSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
 func (*JobSamples) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobSamples) GetId() string {
@@ -4420,7 +4568,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4432,7 +4580,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[45]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4445,7 +4593,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Series) GetName() string {
@@ -4521,7 +4669,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4681,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[46]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4694,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -4572,7 +4720,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4584,7 +4732,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[47]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4597,7 +4745,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -4657,7 +4805,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4669,7 +4817,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4682,7 +4830,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JobStatus) GetId() string {
@@ -4907,7 +5055,7 @@ type AvoidedNode struct {
 
 func (x *AvoidedNode) Reset() {
 	*x = AvoidedNode{}
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4919,7 +5067,7 @@ func (x *AvoidedNode) String() string {
 func (*AvoidedNode) ProtoMessage() {}
 
 func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[49]
+	mi := &file_holdfast_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4932,7 +5080,7 @@ func (x *AvoidedNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AvoidedNode.ProtoReflect.Descriptor instead.
 func (*AvoidedNode) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AvoidedNode) GetNode() string {
@@ -4977,7 +5125,7 @@ type Generation struct {
 
 func (x *Generation) Reset() {
 	*x = Generation{}
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4989,7 +5137,7 @@ func (x *Generation) String() string {
 func (*Generation) ProtoMessage() {}
 
 func (x *Generation) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[50]
+	mi := &file_holdfast_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5002,7 +5150,7 @@ func (x *Generation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generation.ProtoReflect.Descriptor instead.
 func (*Generation) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Generation) GetNumber() int32 {
@@ -5096,7 +5244,7 @@ type ScalarValue struct {
 
 func (x *ScalarValue) Reset() {
 	*x = ScalarValue{}
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5108,7 +5256,7 @@ func (x *ScalarValue) String() string {
 func (*ScalarValue) ProtoMessage() {}
 
 func (x *ScalarValue) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[51]
+	mi := &file_holdfast_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5121,7 +5269,7 @@ func (x *ScalarValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
 func (*ScalarValue) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ScalarValue) GetName() string {
@@ -5169,7 +5317,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5181,7 +5329,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[52]
+	mi := &file_holdfast_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5194,7 +5342,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -5222,7 +5370,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5234,7 +5382,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[53]
+	mi := &file_holdfast_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5247,7 +5395,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *JobSummary) GetId() string {
@@ -5328,7 +5476,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5340,7 +5488,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[54]
+	mi := &file_holdfast_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5353,7 +5501,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -5466,7 +5614,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[55]
+	mi := &file_holdfast_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5478,7 +5626,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[55]
+	mi := &file_holdfast_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5491,7 +5639,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{55}
+	return file_holdfast_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -5830,7 +5978,7 @@ type Straggler struct {
 
 func (x *Straggler) Reset() {
 	*x = Straggler{}
-	mi := &file_holdfast_proto_msgTypes[56]
+	mi := &file_holdfast_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5842,7 +5990,7 @@ func (x *Straggler) String() string {
 func (*Straggler) ProtoMessage() {}
 
 func (x *Straggler) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[56]
+	mi := &file_holdfast_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5855,7 +6003,7 @@ func (x *Straggler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Straggler.ProtoReflect.Descriptor instead.
 func (*Straggler) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{56}
+	return file_holdfast_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Straggler) GetSinceUnixMs() int64 {
@@ -5905,7 +6053,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[57]
+	mi := &file_holdfast_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5917,7 +6065,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[57]
+	mi := &file_holdfast_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5930,7 +6078,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{57}
+	return file_holdfast_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Stage) GetName() string {
@@ -5977,7 +6125,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[58]
+	mi := &file_holdfast_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5989,7 +6137,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[58]
+	mi := &file_holdfast_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6002,7 +6150,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{58}
+	return file_holdfast_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -6157,7 +6305,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_holdfast_proto_msgTypes[59]
+	mi := &file_holdfast_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6169,7 +6317,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[59]
+	mi := &file_holdfast_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6182,7 +6330,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{59}
+	return file_holdfast_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Notification) GetId() string {
@@ -6269,7 +6417,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[60]
+	mi := &file_holdfast_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6281,7 +6429,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[60]
+	mi := &file_holdfast_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6294,7 +6442,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{60}
+	return file_holdfast_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -6447,7 +6595,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06sha256\x18\x04 \x01(\tR\x06sha256\x12\x12\n" +
 	"\x04mode\x18\x05 \x01(\rR\x04mode\x12\x18\n" +
-	"\aarchive\x18\x06 \x01(\bR\aarchive\"\x8d\x05\n" +
+	"\aarchive\x18\x06 \x01(\bR\aarchive\"\xba\x05\n" +
 	"\tFromAgent\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.holdfast.HelloH\x00R\x05hello\x120\n" +
 	"\bprepared\x18\x02 \x01(\v2\x12.holdfast.PreparedH\x00R\bprepared\x12-\n" +
@@ -6463,8 +6611,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"execOutput\x127\n" +
 	"\vneeds_peers\x18\v \x01(\v2\x14.holdfast.NeedsPeersH\x00R\n" +
 	"needsPeers\x12-\n" +
-	"\alingers\x18\f \x01(\v2\x11.holdfast.LingersH\x00R\alingersB\t\n" +
-	"\amessage\"\xd8\x02\n" +
+	"\alingers\x18\f \x01(\v2\x11.holdfast.LingersH\x00R\alingers\x12+\n" +
+	"\alet_end\x18\r \x01(\v2\x10.holdfast.LetEndH\x00R\x06letEndB\t\n" +
+	"\amessage\"\x88\x03\n" +
 	"\x05Hello\x12\x1c\n" +
 	"\tcontainer\x18\x01 \x01(\tR\tcontainer\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x10\n" +
@@ -6481,7 +6630,13 @@ const file_holdfast_proto_rawDesc = "" +
 	" \x01(\x05R\ataskPid\x12(\n" +
 	"\x06exited\x18\v \x01(\v2\x10.holdfast.ExitedR\x06exited\x12\x1f\n" +
 	"\vneeds_peers\x18\f \x01(\bR\n" +
-	"needsPeers\"\x89\x01\n" +
+	"needsPeers\x12.\n" +
+	"\bstopping\x18\r \x01(\v2\x12.holdfast.StoppingR\bstopping\"V\n" +
+	"\bStopping\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05cause\x18\x02 \x01(\x05R\x05cause\x12\x1c\n" +
+	"\n" +
+	"kill_in_ms\x18\x03 \x01(\x03R\bkillInMs\"\x89\x01\n" +
 	"\bPrepared\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\x05R\x04port\x12\x1a\n" +
 	"\bsteering\x18\x02 \x01(\tR\bsteering\x12\x1a\n" +
@@ -6516,6 +6671,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"NeedsPeers\"#\n" +
 	"\aLingers\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\"\n" +
+	"\x06LetEnd\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xd3\x06\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
@@ -6659,11 +6816,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"\rworld_changed\x18\b \x01(\bR\fworldChanged\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"B\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"p\n" +
 	"\x04Stop\x12\x19\n" +
 	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\x12\x1f\n" +
 	"\vdump_stacks\x18\x02 \x01(\bR\n" +
-	"dumpStacks\" \n" +
+	"dumpStacks\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05cause\x18\x04 \x01(\x05R\x05cause\" \n" +
 	"\n" +
 	"ChangePort\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\x05R\x04port\"\x0e\n" +
@@ -6994,7 +7153,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -7007,159 +7166,163 @@ var file_holdfast_proto_goTypes = []any{
 	(*FileSpec)(nil),            // 8: holdfast.FileSpec
 	(*FromAgent)(nil),           // 9: holdfast.FromAgent
 	(*Hello)(nil),               // 10: holdfast.Hello
-	(*Prepared)(nil),            // 11: holdfast.Prepared
-	(*Started)(nil),             // 12: holdfast.Started
-	(*Exited)(nil),              // 13: holdfast.Exited
-	(*NeedsPeers)(nil),          // 14: holdfast.NeedsPeers
-	(*Lingers)(nil),             // 15: holdfast.Lingers
-	(*Heartbeat)(nil),           // 16: holdfast.Heartbeat
-	(*Restore)(nil),             // 17: holdfast.Restore
-	(*Pressure)(nil),            // 18: holdfast.Pressure
-	(*GPUUse)(nil),              // 19: holdfast.GPUUse
-	(*Scalar)(nil),              // 20: holdfast.Scalar
-	(*AgentFailure)(nil),        // 21: holdfast.AgentFailure
-	(*Committed)(nil),           // 22: holdfast.Committed
-	(*CommittedFile)(nil),       // 23: holdfast.CommittedFile
-	(*Prewarmed)(nil),           // 24: holdfast.Prewarmed
-	(*ExecOutput)(nil),          // 25: holdfast.ExecOutput
-	(*ImportProfile)(nil),       // 26: holdfast.ImportProfile
-	(*ToAgent)(nil),             // 27: holdfast.ToAgent
-	(*Exec)(nil),                // 28: holdfast.Exec
-	(*ExecTaken)(nil),           // 29: holdfast.ExecTaken
-	(*Assign)(nil),              // 30: holdfast.Assign
-	(*Start)(nil),               // 31: holdfast.Start
-	(*Stop)(nil),                // 32: holdfast.Stop
-	(*ChangePort)(nil),          // 33: holdfast.ChangePort
-	(*EndLingering)(nil),        // 34: holdfast.EndLingering
-	(*Routes)(nil),              // 35: holdfast.Routes
-	(*Release)(nil),             // 36: holdfast.Release
-	(*HeartbeatReply)(nil),      // 37: holdfast.HeartbeatReply
-	(*Tokens)(nil),              // 38: holdfast.Tokens
-	(*Prewarm)(nil),             // 39: holdfast.Prewarm
-	(*PrewarmPlan)(nil),         // 40: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),         // 41: holdfast.ExecRequest
-	(*RestartTaskRequest)(nil),  // 42: holdfast.RestartTaskRequest
-	(*RestartTaskResponse)(nil), // 43: holdfast.RestartTaskResponse
-	(*ScaleRequest)(nil),        // 44: holdfast.ScaleRequest
-	(*ScaleResponse)(nil),       // 45: holdfast.ScaleResponse
-	(*StatusRequest)(nil),       // 46: holdfast.StatusRequest
-	(*SamplesRequest)(nil),      // 47: holdfast.SamplesRequest
-	(*JobSamples)(nil),          // 48: holdfast.JobSamples
-	(*Series)(nil),              // 49: holdfast.Series
-	(*KillRequest)(nil),         // 50: holdfast.KillRequest
-	(*KillResponse)(nil),        // 51: holdfast.KillResponse
-	(*JobStatus)(nil),           // 52: holdfast.JobStatus
-	(*AvoidedNode)(nil),         // 53: holdfast.AvoidedNode
-	(*Generation)(nil),          // 54: holdfast.Generation
-	(*ScalarValue)(nil),         // 55: holdfast.ScalarValue
-	(*JobList)(nil),             // 56: holdfast.JobList
-	(*JobSummary)(nil),          // 57: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 58: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 59: holdfast.TaskStatus
-	(*Straggler)(nil),           // 60: holdfast.Straggler
-	(*Stage)(nil),               // 61: holdfast.Stage
-	(*Incident)(nil),            // 62: holdfast.Incident
-	(*Notification)(nil),        // 63: holdfast.Notification
-	(*JobEvent)(nil),            // 64: holdfast.JobEvent
-	nil,                         // 65: holdfast.JobSpec.EnvEntry
-	nil,                         // 66: holdfast.RoleSpec.ResourcesEntry
-	nil,                         // 67: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 68: holdfast.Start.EnvEntry
-	nil,                         // 69: holdfast.PrewarmPlan.EnvEntry
-	nil,                         // 70: holdfast.TaskStatus.ResourcesEntry
+	(*Stopping)(nil),            // 11: holdfast.Stopping
+	(*Prepared)(nil),            // 12: holdfast.Prepared
+	(*Started)(nil),             // 13: holdfast.Started
+	(*Exited)(nil),              // 14: holdfast.Exited
+	(*NeedsPeers)(nil),          // 15: holdfast.NeedsPeers
+	(*Lingers)(nil),             // 16: holdfast.Lingers
+	(*LetEnd)(nil),              // 17: holdfast.LetEnd
+	(*Heartbeat)(nil),           // 18: holdfast.Heartbeat
+	(*Restore)(nil),             // 19: holdfast.Restore
+	(*Pressure)(nil),            // 20: holdfast.Pressure
+	(*GPUUse)(nil),              // 21: holdfast.GPUUse
+	(*Scalar)(nil),              // 22: holdfast.Scalar
+	(*AgentFailure)(nil),        // 23: holdfast.AgentFailure
+	(*Committed)(nil),           // 24: holdfast.Committed
+	(*CommittedFile)(nil),       // 25: holdfast.CommittedFile
+	(*Prewarmed)(nil),           // 26: holdfast.Prewarmed
+	(*ExecOutput)(nil),          // 27: holdfast.ExecOutput
+	(*ImportProfile)(nil),       // 28: holdfast.ImportProfile
+	(*ToAgent)(nil),             // 29: holdfast.ToAgent
+	(*Exec)(nil),                // 30: holdfast.Exec
+	(*ExecTaken)(nil),           // 31: holdfast.ExecTaken
+	(*Assign)(nil),              // 32: holdfast.Assign
+	(*Start)(nil),               // 33: holdfast.Start
+	(*Stop)(nil),                // 34: holdfast.Stop
+	(*ChangePort)(nil),          // 35: holdfast.ChangePort
+	(*EndLingering)(nil),        // 36: holdfast.EndLingering
+	(*Routes)(nil),              // 37: holdfast.Routes
+	(*Release)(nil),             // 38: holdfast.Release
+	(*HeartbeatReply)(nil),      // 39: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 40: holdfast.Tokens
+	(*Prewarm)(nil),             // 41: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 42: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 43: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 44: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 45: holdfast.RestartTaskResponse
+	(*ScaleRequest)(nil),        // 46: holdfast.ScaleRequest
+	(*ScaleResponse)(nil),       // 47: holdfast.ScaleResponse
+	(*StatusRequest)(nil),       // 48: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 49: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 50: holdfast.JobSamples
+	(*Series)(nil),              // 51: holdfast.Series
+	(*KillRequest)(nil),         // 52: holdfast.KillRequest
+	(*KillResponse)(nil),        // 53: holdfast.KillResponse
+	(*JobStatus)(nil),           // 54: holdfast.JobStatus
+	(*AvoidedNode)(nil),         // 55: holdfast.AvoidedNode
+	(*Generation)(nil),          // 56: holdfast.Generation
+	(*ScalarValue)(nil),         // 57: holdfast.ScalarValue
+	(*JobList)(nil),             // 58: holdfast.JobList
+	(*JobSummary)(nil),          // 59: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 60: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 61: holdfast.TaskStatus
+	(*Straggler)(nil),           // 62: holdfast.Straggler
+	(*Stage)(nil),               // 63: holdfast.Stage
+	(*Incident)(nil),            // 64: holdfast.Incident
+	(*Notification)(nil),        // 65: holdfast.Notification
+	(*JobEvent)(nil),            // 66: holdfast.JobEvent
+	nil,                         // 67: holdfast.JobSpec.EnvEntry
+	nil,                         // 68: holdfast.RoleSpec.ResourcesEntry
+	nil,                         // 69: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 70: holdfast.Start.EnvEntry
+	nil,                         // 71: holdfast.PrewarmPlan.EnvEntry
+	nil,                         // 72: holdfast.TaskStatus.ResourcesEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	65, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	67, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	7,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	8,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
 	1,  // 5: holdfast.RoleSpec.completion:type_name -> holdfast.CompletionRule
-	66, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
+	68, // 6: holdfast.RoleSpec.resources:type_name -> holdfast.RoleSpec.ResourcesEntry
 	10, // 7: holdfast.FromAgent.hello:type_name -> holdfast.Hello
-	11, // 8: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
-	12, // 9: holdfast.FromAgent.started:type_name -> holdfast.Started
-	13, // 10: holdfast.FromAgent.exited:type_name -> holdfast.Exited
-	16, // 11: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
-	21, // 12: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
-	22, // 13: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	26, // 14: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
-	24, // 15: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	25, // 16: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
-	14, // 17: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
-	15, // 18: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
-	13, // 19: holdfast.Hello.exited:type_name -> holdfast.Exited
-	20, // 20: holdfast.Exited.scalars:type_name -> holdfast.Scalar
-	17, // 21: holdfast.Exited.restore:type_name -> holdfast.Restore
-	20, // 22: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
-	19, // 23: holdfast.Heartbeat.gpu:type_name -> holdfast.GPUUse
-	18, // 24: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
-	17, // 25: holdfast.Heartbeat.restore:type_name -> holdfast.Restore
-	23, // 26: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	67, // 27: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	30, // 28: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	31, // 29: holdfast.ToAgent.start:type_name -> holdfast.Start
-	32, // 30: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	35, // 31: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	36, // 32: holdfast.ToAgent.release:type_name -> holdfast.Release
-	37, // 33: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	38, // 34: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	39, // 35: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	28, // 36: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	34, // 37: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
-	33, // 38: holdfast.ToAgent.change_port:type_name -> holdfast.ChangePort
-	29, // 39: holdfast.ToAgent.exec_taken:type_name -> holdfast.ExecTaken
-	7,  // 40: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	8,  // 41: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	40, // 42: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 43: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	35, // 44: holdfast.Assign.routes:type_name -> holdfast.Routes
-	68, // 45: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	30, // 46: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	69, // 47: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	26, // 48: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	49, // 49: holdfast.JobSamples.series:type_name -> holdfast.Series
-	49, // 50: holdfast.JobSamples.recent:type_name -> holdfast.Series
-	2,  // 51: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	59, // 52: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	58, // 53: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	64, // 54: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	62, // 55: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	7,  // 56: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	61, // 57: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	55, // 58: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
-	54, // 59: holdfast.JobStatus.generations:type_name -> holdfast.Generation
-	53, // 60: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
-	57, // 61: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 62: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 63: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	61, // 64: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	70, // 65: holdfast.TaskStatus.resources:type_name -> holdfast.TaskStatus.ResourcesEntry
-	60, // 66: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
-	18, // 67: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
-	2,  // 68: holdfast.Notification.state:type_name -> holdfast.JobState
-	6,  // 69: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
-	9,  // 70: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	46, // 71: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	46, // 72: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	50, // 73: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	47, // 74: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	42, // 75: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	44, // 76: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
-	41, // 77: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	27, // 78: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	52, // 79: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	52, // 80: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	51, // 81: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	48, // 82: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	43, // 83: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	45, // 84: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
-	25, // 85: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	78, // [78:86] is the sub-list for method output_type
-	70, // [70:78] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	12, // 8: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
+	13, // 9: holdfast.FromAgent.started:type_name -> holdfast.Started
+	14, // 10: holdfast.FromAgent.exited:type_name -> holdfast.Exited
+	18, // 11: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
+	23, // 12: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
+	24, // 13: holdfast.FromAgent.committed:type_name -> holdfast.Committed
+	28, // 14: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	26, // 15: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
+	27, // 16: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	15, // 17: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
+	16, // 18: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
+	17, // 19: holdfast.FromAgent.let_end:type_name -> holdfast.LetEnd
+	14, // 20: holdfast.Hello.exited:type_name -> holdfast.Exited
+	11, // 21: holdfast.Hello.stopping:type_name -> holdfast.Stopping
+	22, // 22: holdfast.Exited.scalars:type_name -> holdfast.Scalar
+	19, // 23: holdfast.Exited.restore:type_name -> holdfast.Restore
+	22, // 24: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
+	21, // 25: holdfast.Heartbeat.gpu:type_name -> holdfast.GPUUse
+	20, // 26: holdfast.Heartbeat.pressure:type_name -> holdfast.Pressure
+	19, // 27: holdfast.Heartbeat.restore:type_name -> holdfast.Restore
+	25, // 28: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	69, // 29: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	32, // 30: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	33, // 31: holdfast.ToAgent.start:type_name -> holdfast.Start
+	34, // 32: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	37, // 33: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	38, // 34: holdfast.ToAgent.release:type_name -> holdfast.Release
+	39, // 35: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	40, // 36: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	41, // 37: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	30, // 38: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	36, // 39: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	35, // 40: holdfast.ToAgent.change_port:type_name -> holdfast.ChangePort
+	31, // 41: holdfast.ToAgent.exec_taken:type_name -> holdfast.ExecTaken
+	7,  // 42: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	8,  // 43: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	42, // 44: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 45: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	37, // 46: holdfast.Assign.routes:type_name -> holdfast.Routes
+	70, // 47: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	32, // 48: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	71, // 49: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	28, // 50: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	51, // 51: holdfast.JobSamples.series:type_name -> holdfast.Series
+	51, // 52: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	2,  // 53: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	61, // 54: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	60, // 55: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	66, // 56: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	64, // 57: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	7,  // 58: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	63, // 59: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	57, // 60: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	56, // 61: holdfast.JobStatus.generations:type_name -> holdfast.Generation
+	55, // 62: holdfast.JobStatus.avoided_nodes:type_name -> holdfast.AvoidedNode
+	59, // 63: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 64: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 65: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	63, // 66: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	72, // 67: holdfast.TaskStatus.resources:type_name -> holdfast.TaskStatus.ResourcesEntry
+	62, // 68: holdfast.TaskStatus.straggler:type_name -> holdfast.Straggler
+	20, // 69: holdfast.TaskStatus.pressure:type_name -> holdfast.Pressure
+	2,  // 70: holdfast.Notification.state:type_name -> holdfast.JobState
+	6,  // 71: holdfast.RoleSpec.ResourcesEntry.value:type_name -> holdfast.Amount
+	9,  // 72: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	48, // 73: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	48, // 74: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	52, // 75: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	49, // 76: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	44, // 77: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	46, // 78: holdfast.JobService.Scale:input_type -> holdfast.ScaleRequest
+	43, // 79: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	29, // 80: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	54, // 81: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	54, // 82: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	53, // 83: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	50, // 84: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	45, // 85: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	47, // 86: holdfast.JobService.Scale:output_type -> holdfast.ScaleResponse
+	27, // 87: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	80, // [80:88] is the sub-list for method output_type
+	72, // [72:80] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -7181,9 +7344,10 @@ func file_holdfast_proto_init() {
 		(*FromAgent_ExecOutput)(nil),
 		(*FromAgent_NeedsPeers)(nil),
 		(*FromAgent_Lingers)(nil),
+		(*FromAgent_LetEnd)(nil),
 	}
-	file_holdfast_proto_msgTypes[12].OneofWrappers = []any{}
-	file_holdfast_proto_msgTypes[23].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[14].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[25].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -7197,15 +7361,15 @@ func file_holdfast_proto_init() {
 		(*ToAgent_ChangePort)(nil),
 		(*ToAgent_ExecTaken)(nil),
 	}
-	file_holdfast_proto_msgTypes[48].OneofWrappers = []any{}
-	file_holdfast_proto_msgTypes[55].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[50].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[57].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   67,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

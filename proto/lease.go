@@ -44,6 +44,11 @@ func StreamTimeout(lease time.Duration) time.Duration { return lease / 2 }
 // that has left behind once its own processes have ended.
 const KillLimit = 10 * time.Second
 
+// EndLimit is how long after SIGKILL an attempt may take to end, longer than all tries to kill
+// it: what a process waits for in the kernel may keep it from ending for ever. Then the AM gives
+// its container up, and an agent that ends does not wait for it any longer.
+const EndLimit = 3 * KillLimit
+
 const (
 	minHeartbeatInterval = time.Second
 	// heartbeatSpacing bounds the rate of heartbeats that one AM receives: it is the mean

@@ -62,7 +62,7 @@ func (s *Server) Exec(ctx context.Context, container string, request *proto.Exec
 }
 
 func (s *Server) cancelExec(container string, id int64) {
-	s.Send(container, &proto.ToAgent{Message: &proto.ToAgent_Exec{Exec: &proto.Exec{Id: id, Cancel: true}}})
+	s.send(container, &proto.ToAgent{Message: &proto.ToAgent_Exec{Exec: &proto.Exec{Id: id, Cancel: true}}})
 }
 
 // taken takes in that a client has taken a message with output, and has the agent send another.
@@ -70,7 +70,7 @@ func (s *Server) taken(e *exec, container string, id int64) {
 	s.mu.Lock()
 	e.waiting--
 	s.mu.Unlock()
-	s.Send(container, &proto.ToAgent{Message: &proto.ToAgent_ExecTaken{ExecTaken: &proto.ExecTaken{Id: id}}})
+	s.send(container, &proto.ToAgent{Message: &proto.ToAgent_ExecTaken{ExecTaken: &proto.ExecTaken{Id: id}}})
 }
 
 // deliver passes an agent's answer on to the call of Exec that waits for it. An agent that

@@ -47,19 +47,73 @@ type execution struct {
 	ended chan error
 }
 
-func execute(t *testing.T) *execution {
+// serve is a server, and where it passes on what it receives.
+func serve(t *testing.T) (*Server, chan Received) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	received := make(chan Received, 64)
-	s := NewServer(Config{Timeout: time.Hour, Received: received, Done: t.Context().Done(), Heartbeat: func(string, *proto.Heartbeat) {}, Log: logrus.NewEntry(log)})
+	return NewServer(Config{Timeout: time.Hour, Received: received, Done: t.Context().Done(), Heartbeat: func(string, *proto.Heartbeat) {}, Log: logrus.NewEntry(log)}), received
+}
+
+// connect is a stream of the agent in c1, which has said Hello.
+func connect(t *testing.T, s *Server, received chan Received) *agentStream {
 	a := &agentStream{
 		ctx: metadata.NewIncomingContext(t.Context(), metadata.Pairs(proto.HeaderContainer, "c1")),
 		in:  make(chan *proto.FromAgent), sent: make(chan *proto.ToAgent, 1000),
 	}
 	go s.Connect(a)
-	t.Cleanup(func() { close(a.in) })
 	a.in <- &proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: &proto.Hello{Container: "c1"}}}
+	s.Introduced(<-received)
+	return a
+}
+
+// TestTheLeaseOfWhoWasReleasedEnds: an agent that was told to end and does not is given up by then,
+// and its task is started elsewhere. So its heartbeats are not answered, nor those of its next
+// stream.
+func TestTheLeaseOfWhoWasReleasedEnds(t *testing.T) {
+	s, received := serve(t)
+	message := NewMessages("job", &proto.JobSpec{}).Release("it does not answer")
+	for _, released := range []bool{false, true} {
+		a := connect(t, s, received)
+		for range 2 {
+			a.in <- &proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: &proto.Heartbeat{Sequence: 1}}}
+			a.in <- &proto.FromAgent{Message: &proto.FromAgent_Started{}} // once it is passed on, the other was taken in
+			<-received
+			s.Sender("c1")(message)
+			if m := <-a.sent; (m.GetRelease() != nil) != released || !released && m.GetHeartbeatReply() == nil {
+				t.Errorf("the agent is sent %v", m)
+			}
+			if !released {
+				<-a.sent
+			}
+			released = true
+		}
+		close(a.in)
+		<-received
+	}
+}
+
+// TestWhatIsMeantForOneStream: what an agent was to be told before it was connected anew is not
+// told on its next stream, on which it says what it has missed.
+func TestWhatIsMeantForOneStream(t *testing.T) {
+	s, received := serve(t)
+	first := connect(t, s, received)
+	tell := s.Sender("c1") // and the message waits for the journal
+	close(first.in)
 	<-received
+	a := connect(t, s, received)
+	defer close(a.in)
+	tell(NewMessages("job", &proto.JobSpec{}).Release("of before"))
+	s.Sender("c1")(&proto.ToAgent{Message: &proto.ToAgent_EndLingering{}})
+	if m := <-a.sent; m.GetRelease() != nil {
+		t.Errorf("the agent is told %v", m)
+	}
+}
+
+func execute(t *testing.T) *execution {
+	s, received := serve(t)
+	a := connect(t, s, received)
+	t.Cleanup(func() { close(a.in) })
 	e := &execution{agentStream: a, t: t, takes: make(chan *proto.ExecOutput), ended: make(chan error, 1)}
 	go func() {
 		e.ended <- s.Exec(t.Context(), "c1", &proto.Exec{Command: []string{"yes"}}, func(o *proto.ExecOutput) error {

@@ -90,9 +90,13 @@ func (m *Messages) Start(a core.Start) *proto.ToAgent {
 	}}}
 }
 
-// Stop returns the message that stops an attempt, with grace between SIGTERM and SIGKILL.
-func (m *Messages) Stop(grace time.Duration, dumpStacks bool) *proto.ToAgent {
-	return &proto.ToAgent{Message: &proto.ToAgent_Stop{Stop: &proto.Stop{GraceMs: grace.Milliseconds(), DumpStacks: dumpStacks}}}
+// Stop returns the message that stops the attempt in a container, with grace between SIGTERM and
+// SIGKILL.
+func (m *Messages) Stop(job *core.Job, container string, grace time.Duration, dumpStacks bool) *proto.ToAgent {
+	reason, cause := job.Stopping(container)
+	return &proto.ToAgent{Message: &proto.ToAgent_Stop{Stop: &proto.Stop{
+		GraceMs: grace.Milliseconds(), DumpStacks: dumpStacks, Reason: string(reason), Cause: int32(cause),
+	}}}
 }
 
 // Release returns the message that tells an agent to exit.

@@ -32,6 +32,8 @@ type Received struct {
 	// something.
 	Orderly   bool
 	LastHeard time.Time
+
+	stream *stream // of Hello
 }
 
 // Config is what a Server needs.
@@ -55,21 +57,56 @@ type Server struct {
 
 	mu      sync.Mutex
 	streams map[string]*stream // by container
-	execs   map[int64]*exec    // by id
-	lastID  int64              // of execs
-	tokens  *proto.ToAgent     // the latest, for agents that connect later; nil: none
+	// introduced are those of them of which the event loop knows.
+	introduced map[string]*stream
+	// released are the containers whose agents were told to end, whose leases are not renewed.
+	released map[string]bool
+	execs    map[int64]*exec // by id
+	lastID   int64           // of execs
+	tokens   *proto.ToAgent  // the latest, for agents that connect later; nil: none
 }
 
 var _ proto.AgentServiceServer = (*Server)(nil)
 
 // NewServer returns a server without agents.
 func NewServer(cfg Config) *Server {
-	return &Server{cfg: cfg, streams: map[string]*stream{}, execs: map[int64]*exec{}}
+	return &Server{cfg: cfg, streams: map[string]*stream{}, introduced: map[string]*stream{}, released: map[string]bool{}, execs: map[int64]*exec{}}
 }
 
-// Send queues a message for the agent in a container. It is lost if the agent is not
-// connected, or loses its connection before it has received it.
-func (s *Server) Send(container string, m *proto.ToAgent) {
+// Introduced notes that the event loop has taken a Hello in: what it decides from now on is meant
+// for that stream.
+func (s *Server) Introduced(r Received) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams[r.Container] == r.stream {
+		s.introduced[r.Container] = r.stream
+	}
+}
+
+// Sender returns a function that queues a message for the agent in a container, on the stream that
+// the event loop knows of now. It is lost if that ends before the agent has received it, and is not
+// sent on the next, on which the agent says what it has missed. From Release on, heartbeats are
+// not answered: an agent that does not end all the same loses its lease.
+func (s *Server) Sender(container string) func(*proto.ToAgent) {
+	s.mu.Lock()
+	st := s.introduced[container]
+	s.mu.Unlock()
+	if st == nil {
+		return func(*proto.ToAgent) {}
+	}
+	return func(m *proto.ToAgent) {
+		if m.GetRelease() != nil {
+			s.mu.Lock()
+			s.released[container] = true
+			s.mu.Unlock()
+			st.released.Store(true)
+		}
+		st.enqueue(single{m})
+	}
+}
+
+// send queues a message for the agent in a container, if it is connected.
+func (s *Server) send(container string, m *proto.ToAgent) {
 	s.mu.Lock()
 	st := s.streams[container]
 	s.mu.Unlock()
@@ -81,7 +118,7 @@ func (s *Server) Send(container string, m *proto.ToAgent) {
 // batch is the number of agents for which SendToAll queues a message before it yields.
 const batch = 64
 
-// SendToAll queues the same message for several agents, as Send does. Each queued message
+// SendToAll queues the same message for those of several agents that are connected. Each queued message
 // may start a goroutine, so it yields the processor from time to time: otherwise the rest
 // of the process would wait behind all of them.
 func (s *Server) SendToAll(containers []string, m *proto.ToAgent) {
@@ -138,12 +175,15 @@ func (s *Server) Connect(rpc proto.AgentService_ConnectServer) error {
 		heard := st.stopReceiving()
 		s.mu.Lock()
 		delete(s.streams, hello.Container)
+		if s.introduced[hello.Container] == st {
+			delete(s.introduced, hello.Container)
+		}
 		s.mu.Unlock()
 		s.abandonExecs(hello.Container)
 		s.pass(Received{Container: hello.Container, Orderly: orderly, LastHeard: heard})
 		close(st.done)
 	}()
-	st.receive(func() bool { return s.pass(Received{Container: hello.Container, Message: first}) })
+	st.receive(func() bool { return s.pass(Received{Container: hello.Container, Message: first, stream: st}) })
 	silence := time.AfterFunc(s.cfg.Timeout, st.closeConn)
 	defer silence.Stop()
 	err = s.receiveAll(st, hello.Container, silence)
@@ -169,6 +209,7 @@ func (s *Server) add(container string, st *stream) {
 		old := s.streams[container]
 		if old == nil {
 			s.streams[container] = st
+			st.released.Store(s.released[container])
 			if s.tokens != nil {
 				st.enqueue(single{s.tokens})
 			}
@@ -194,9 +235,11 @@ func (s *Server) receiveAll(st *stream, container string, silence *time.Timer) e
 			if !st.receive(func() bool { s.cfg.Heartbeat(container, h); return true }) {
 				return nil
 			}
-			st.enqueue(single{&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{
-				HeartbeatReply: &proto.HeartbeatReply{Sequence: h.Sequence, AmAttempt: int32(s.cfg.Attempt)},
-			}}})
+			if !st.released.Load() {
+				st.enqueue(single{&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{
+					HeartbeatReply: &proto.HeartbeatReply{Sequence: h.Sequence, AmAttempt: int32(s.cfg.Attempt)},
+				}}})
+			}
 		} else if o := m.GetExecOutput(); o != nil {
 			s.deliver(container, o)
 		} else if !st.receive(func() bool { return s.pass(Received{Container: container, Message: m}) }) {

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,6 +16,7 @@ type stream struct {
 	rpc       proto.AgentService_ConnectServer
 	closeConn func()        // ends the stream; it may be called more than once
 	done      chan struct{} // closed when nothing more will be received on it
+	released  atomic.Bool   // its agent was told to end
 
 	mu      sync.Mutex
 	queue   []message

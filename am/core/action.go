@@ -66,7 +66,7 @@ type Stop struct {
 	Stack     bool
 }
 
-// EndLingering lets the lingering process of an attempt end; TaskExited follows.
+// EndLingering lets the lingering process of an attempt end; LetEnd follows, and TaskExited.
 type EndLingering struct{ Container string }
 
 // Vacate ends an attempt as Stop does, with Grace between SIGTERM and SIGKILL.

@@ -171,8 +171,8 @@ func (j *Job) attached(e AgentConnected) {
 	t := j.hosted[e.Container]
 	if t == nil || j.ending() && t.state != finishing {
 		j.unknownAttached(e)
-		j.renewedLease(e.Container, j.now)
 		j.emit(ReleaseAgent{e.Container, notNeeded})
+		j.renewedByStream(e.Container)
 		return
 	}
 	if e.Task == t.name && e.Port != 0 {
@@ -213,9 +213,15 @@ func (j *Job) rejoined(t *task, e AgentConnected) {
 		j.becomeReady(t)
 	case t.state.active():
 		j.compareAttempts(t, e)
+		if e.Stopping != nil && e.Attempt == t.run.number {
+			j.continueStop(t, *e.Stopping)
+		}
 	}
 	if t.together() && t.state.startable() && e.PeerPort != 0 && e.PeerPort != t.port { // it has not heard of that
 		j.changePort(t, t.port)
+	}
+	if t.loc.told.asked.IsZero() { // it was not told again
+		t.becomeAnswered()
 	}
 	switch s := t.run.stop; {
 	case s.reason == "":
@@ -233,7 +239,8 @@ func (j *Job) compareAttempts(t *task, e AgentConnected) {
 	switch {
 	case e.Attempt < t.run.number && t.state == stopping && t.run.stop.reason != StopStalled: // it never heard of this attempt, and need not
 		j.becomeReady(t)
-	case e.Attempt < t.run.number: // it never heard of this attempt
+	case e.Attempt < t.run.number, e.Attempt == t.run.number && e.TaskPID == 0 && e.Exited == nil: // it never heard of this attempt
+		j.becomeStarted(t)
 		j.emit(j.startOf(t))
 	case e.Exited != nil && t.together() && t.state == stopping && e.Generation < j.generation-1:
 		// It ended in a generation before the one that is being stopped, whose failure

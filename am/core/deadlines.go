@@ -87,8 +87,9 @@ func (j *Job) considerWork(next *earliest) {
 	for _, t := range j.busy {
 		next.consider(j.confirmedDeadline(t))
 		next.consider(t.run.stop.until)
-		for _, until := range t.expiring {
-			next.consider(j.confirmedExpiry(until))
+		next.consider(t.loc.told.until)
+		for c := range t.expiring {
+			next.consider(j.expiresAt(t, c))
 		}
 		next.after(j.now, t.notBefore)
 		next.after(j.now, t.loc.leave.by)
@@ -109,7 +110,7 @@ func (j *Job) idle(t *task) bool {
 	if j.phase != assembling && !t.state.ongoing() && !t.state.done() && t.state != surplus {
 		return false
 	}
-	return t.state != stopping && t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil && !t.loc.slow &&
+	return t.state != stopping && t.loc.told.asked.IsZero() && t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil && !t.loc.slow &&
 		len(t.expiring) == 0 && len(j.closing) == 0 && !t.notBefore.After(j.now)
 }
 
@@ -156,7 +157,7 @@ func (j *Job) expire() {
 	}
 	for _, t := range j.busy {
 		for _, c := range t.expiringContainers() {
-			if j.past(j.confirmedExpiry(t.expiring[c])) {
+			if j.past(j.expiresAt(t, c)) {
 				j.emit(Release{c})
 				t.endExpiry(c)
 			}
@@ -167,10 +168,37 @@ func (j *Job) expire() {
 		if j.past(t.run.stop.until) {
 			j.giveUpStopped(t)
 		}
+		if j.past(t.loc.told.until) {
+			j.giveUpSilent(t)
+		}
 		if j.ending() { // that was one loss too many
 			return
 		}
 	}
+}
+
+// messagesSent has the times begin that count from when agents were told.
+func (j *Job) messagesSent(e Sent) {
+	j.sent = e.Until
+	for _, t := range j.busy {
+		j.countTime(t)
+		for c, r := range t.releases {
+			if r.wait > 0 && !j.unsent(r.decided) {
+				j.renewExpiry(t, c, r.wait)
+				r.wait = 0
+				t.releases[c] = r
+			}
+		}
+	}
+}
+
+// expiresAt is when nothing of a task can run any longer in a container of expiring; zero: that
+// is not known yet.
+func (j *Job) expiresAt(t *task, container string) time.Time {
+	if r, is := t.releases[container]; is && j.unsent(r.decided) {
+		return time.Time{}
+	}
+	return j.confirmedExpiry(t.expiring[container])
 }
 
 // giveUpAgent gives up a task's container, whose agent did not do in time what it was
@@ -228,6 +256,22 @@ func (j *Job) awaitExpiry(t *task, container string, until time.Time) {
 	j.anyExpiring = true
 }
 
+// awaitRelease notes that a task's attempt, or what that has left to be written, may still be in a
+// container whose agent is connected and is told to end, until so long after it was told.
+func (j *Job) awaitRelease(t *task, container string, wait time.Duration) {
+	j.renewExpiry(t, container, wait)
+	if t.releases == nil {
+		t.releases = map[string]release{}
+	}
+	t.releases[container] = release{decided: j.now, wait: wait, preempted: t.releases[container].preempted}
+}
+
+func (j *Job) renewExpiry(t *task, container string, wait time.Duration) {
+	if until := j.now.Add(wait); until.After(t.expiring[container]) {
+		j.awaitExpiry(t, container, until)
+	}
+}
+
 // renewedLease waits longer for a container that was given up and whose agent was heard
 // after that: its lease has begun again.
 func (j *Job) renewedLease(container string, heard time.Time) {
@@ -237,6 +281,19 @@ func (j *Job) renewedLease(container string, heard time.Time) {
 	for _, t := range j.tasks {
 		if until, ok := t.expiring[container]; ok && until.Before(heard.Add(j.limits.LeaseExpiry)) {
 			j.awaitExpiry(t, container, heard.Add(j.limits.LeaseExpiry))
+		}
+	}
+}
+
+// renewedByStream waits longer for a container that was given up and whose agent has connected: its
+// lease is renewed until it is told to end.
+func (j *Job) renewedByStream(container string) {
+	if !j.anyExpiring {
+		return
+	}
+	for _, t := range j.tasks {
+		if _, is := t.expiring[container]; is {
+			j.awaitRelease(t, container, j.limits.LeaseExpiry)
 		}
 	}
 }
@@ -254,4 +311,5 @@ func (j *Job) endExpiry(container string) {
 func (t *task) endExpiry(container string) {
 	delete(t.expiring, container)
 	delete(t.departed, container)
+	delete(t.releases, container)
 }

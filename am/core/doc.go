@@ -39,7 +39,7 @@
 //	running     has an attempt; the process is known once pid is set
 //	lingering   has an attempt that has done its work, and whose process others may need
 //	stopping    has an attempt that was told to end; stop says what follows, and by when its
-//	            container is given up
+//	            container is given up. Its agent says so too, to the next application master
 //	finishing   has an attempt that may go on for a while although the job ends
 //	succeeded   ended with exit code 0; may still hold its container
 //	failed      was given up, or the job ended because of it
@@ -56,6 +56,8 @@
 //	loc.leave                any with a container that the task is to leave
 //	loc.slow                 any with a container in which the task is a straggler, and is
 //	                         to be moved
+//	loc.told                 running, or ready and restarting, or succeeded: what the agent was
+//	                         told and has not answered, in time or its container is given up
 //	run.pid                  running, lingering, stopping, finishing
 //	run.stop                 stopping
 //	run.finishBy             finishing

@@ -38,7 +38,7 @@ type ContainerEnded struct {
 // AgentConnected reports that the agent in a container has connected. One that was
 // connected before also reports what it hosts: Task and Port once the task is prepared,
 // PeerPort by which peers know it, and the present or last Attempt (-1 before the first)
-// of a Generation, with its process or, if it has ended, its end.
+// of a Generation, with its process and whether that is to end or, if it has ended, its end.
 type AgentConnected struct {
 	Container, Host string
 	PID             int
@@ -48,7 +48,16 @@ type AgentConnected struct {
 	Generation      int
 	TaskPID         int
 	Exited          *TaskExited
-	NeedsPeers      bool // it has reported PeersNeeded
+	NeedsPeers      bool      // it has reported PeersNeeded
+	Stopping        *Stopping // nil: the attempt was not told to end
+}
+
+// Stopping is what an agent reports of an attempt that was told to end and has not ended yet:
+// what Job.Stopping returned then.
+type Stopping struct {
+	Reason StopReason
+	Cause  Cause
+	KillIn time.Duration // until SIGKILL; below 0: since then
 }
 
 // AgentPrepared reports that a task can start now, and on which port it will listen.
@@ -111,6 +120,13 @@ type PeersNeeded struct{ Container string }
 // EndLingering because other tasks may need it. It comes again when the agent is connected
 // again.
 type TaskLingers struct {
+	Container string
+	Attempt   int
+}
+
+// LetEnd reports that EndLingering was carried out: the agent keeps the process of an attempt
+// no longer.
+type LetEnd struct {
 	Container string
 	Attempt   int
 }
@@ -214,7 +230,14 @@ type Localizing struct{ Container, What string }
 // set, and then again and again.
 type LivenessConfirmed struct{ Since, Until time.Time }
 
+// Sent reports that agents have been told what was decided until then, as far as they are
+// connected: messages wait for the journal, and for as long as its store does not answer. It
+// comes only where Limits.Journaled is set.
+type Sent struct{ Until time.Time }
+
 func (ContainerFound) event()      {}
+func (Sent) event()                {}
+func (LetEnd) event()              {}
 func (Localizing) event()          {}
 func (LivenessConfirmed) event()   {}
 func (StepsReported) event()       {}

@@ -39,6 +39,7 @@ func (j *Job) exited(e TaskExited) {
 		j.becomeSucceeded(t)
 		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.run.number)
 		if !t.together() {
+			j.becomeTold(t, "end, since the task is done")
 			j.emit(ReleaseAgent{t.loc.container, "its task is done"})
 		}
 	default:

@@ -78,13 +78,19 @@ func (j *Job) misplaced(t *task) string {
 		return "an agent that is unreachable"
 	case at.deadline.IsZero() == due && !j.ending():
 		return "a deadline, or none"
+	case !at.told.asked.IsZero() && !(s == running || t.awaitsPort() || s == succeeded || j.ending()):
+		return "something told"
+	case at.told.asked.IsZero() && !t.unreachable() && (t.awaitsPort() || s == running && t.run.pid == 0) && !j.ending():
+		return "nothing told that is to be answered"
+	case !at.told.asked.IsZero() && at.told.until.IsZero() != (t.unreachable() || j.unsent(at.told.asked)):
+		return "a time to answer, or none"
 	case t.run.pid != 0 && !s.active():
 		return "a process"
 	case t.run.pid != 0 && !t.loss.since.IsZero():
 		return "a process, and is not back"
 	case (t.run.stop != stop{}) != (s == stopping):
 		return "a stop, or none"
-	case s == stopping && t.run.stop.until.IsZero() != (t.unreachable() || j.phase == reconciling):
+	case s == stopping && t.run.stop.until.IsZero() != (t.unreachable() || j.phase == reconciling || j.unsent(t.run.stop.asked)):
 		return "a time by which it must have ended, or none"
 	case t.run.stop.cause != CauseUnknown && !t.leavesNow():
 		return "a cause to leave"

@@ -47,7 +47,8 @@ type Job struct {
 	gang         gangStart
 	filesSeen    time.Time // when a node was last known to be fetching the files of a container
 	requests     int
-	needsJournal bool // what the last Step did is to be written
+	sent         time.Time // what was decided until then, agents have been told
+	needsJournal bool      // what the last Step did is to be written
 
 	peersNeeded bool // a task has said that it needs the processes of others
 
@@ -135,6 +136,16 @@ func (j *Job) Task(name string) (Task, bool) { return j.viewOf(j.named[name]) }
 // Hosted is the task that a container hosts; false for a container that no task has,
 // or has any longer.
 func (j *Job) Hosted(container string) (Task, bool) { return j.viewOf(j.hosted[container]) }
+
+// Stopping is why the attempt in a container was told to end, and with StopToLeave for what cause
+// its task leaves; empty: it was not.
+func (j *Job) Stopping(container string) (StopReason, Cause) {
+	t := j.hosted[container]
+	if t == nil {
+		return "", CauseUnknown
+	}
+	return t.run.stop.reason, t.run.stop.cause
+}
 
 func (j *Job) viewOf(t *task) (Task, bool) {
 	if t == nil {
@@ -248,7 +259,7 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 // that another application master would have to know.
 func isRoutine(e Event) bool {
 	switch e.(type) {
-	case StepsReported, LivenessConfirmed:
+	case StepsReported, LivenessConfirmed, Sent:
 		return true
 	}
 	return false
@@ -324,12 +335,16 @@ func (j *Job) handle(e Event) {
 		j.peersNeeded = true
 	case TaskLingers:
 		j.lingers(e)
+	case LetEnd:
+		j.letEnd(e)
 	case ContainerEnded:
 		j.containerEnded(e)
 	case LaunchFailed:
 		j.launchFailed(e)
 	case StorePrepared:
 		j.storePrepared(e)
+	case Sent:
+		j.messagesSent(e)
 	case StepsReported:
 		j.stepped(e)
 	case LivenessConfirmed:

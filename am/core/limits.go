@@ -66,9 +66,15 @@ type Limits struct {
 	// than zero: none. Leave is what agents get to save logs and unmount.
 	Stop, Leave time.Duration
 	// Kill is how long an attempt may take to end after it was stopped and the time for that
-	// is over, while its agent is connected: longer than that tries to kill it. What a process
-	// waits for in the kernel may keep it from ending for ever.
+	// is over, while its agent is connected: proto.EndLimit.
 	Kill time.Duration
+	// Answer is how long an agent may take, while it is connected, to answer what it was told:
+	// to listen on another port, to start an attempt, to let one end that lingers, or to end
+	// itself once its task is done.
+	Answer time.Duration
+	// Journaled: what agents are told waits for the journal, so that no time in which they are
+	// to do it begins before Sent says that they were told.
+	Journaled bool
 	// Abandon is what takes the place of Stop, if it is less, for ranks that save together
 	// when one of them was lost.
 	Abandon time.Duration
@@ -140,7 +146,8 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Lease, DefaultLease)
 	d(&l.LeaseExpiry, proto.LeaseExpiry(l.Lease))
 	d(&l.Leave, 10*time.Second)
-	d(&l.Kill, 3*proto.KillLimit)
+	d(&l.Kill, proto.EndLimit)
+	d(&l.Answer, time.Minute)
 	d(&l.Abandon, 500*time.Millisecond)
 	d(&l.Window, time.Hour)
 	d(&l.PeerWindow, time.Minute)

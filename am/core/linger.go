@@ -13,7 +13,7 @@ func (j *Job) lingers(e TaskLingers) {
 	switch {
 	case t == nil || e.Attempt != t.run.number:
 	case t.state == finishing, t.state == running && !j.peersNeeded:
-		j.emit(EndLingering{t.loc.container})
+		j.endLingeringOf(t)
 	case t.state == running:
 		if !t.run.lingered {
 			t.run.lingered = true
@@ -28,7 +28,20 @@ func (j *Job) endLingering() {
 	for _, t := range j.tasks {
 		if t.state == lingering {
 			j.becomeUnneeded(t)
-			j.emit(EndLingering{t.loc.container})
+			j.endLingeringOf(t)
 		}
+	}
+}
+
+func (j *Job) endLingeringOf(t *task) {
+	j.becomeLetEnd(t)
+	j.emit(EndLingering{t.loc.container})
+}
+
+// letEnd takes in that the agent has let the process of an attempt end. How long that takes is
+// the program's matter.
+func (j *Job) letEnd(e LetEnd) {
+	if t := j.hosted[e.Container]; t != nil && e.Attempt == t.run.number && t.state.active() && t.run.pid != 0 {
+		t.becomeAnswered()
 	}
 }

@@ -92,7 +92,7 @@ func (j *Job) restartSucceeded(t *task) {
 
 // halt has a task's attempt end within grace; 0: within what all get.
 func (j *Job) halt(t *task, why StopReason, c Cause, grace time.Duration) {
-	s := stop{reason: why, cause: c, left: j.stopLimit()}
+	s := stop{reason: why, cause: c, allowance: allowance{left: j.stopLimit()}}
 	if grace == 0 {
 		j.becomeStopping(t, s)
 		j.emit(Stop{Container: t.loc.container, Stack: why.stacks()})
@@ -103,28 +103,97 @@ func (j *Job) halt(t *task, why StopReason, c Cause, grace time.Duration) {
 	j.emit(Vacate{t.loc.container, grace})
 }
 
+// continueStop takes in that an attempt is to end, as its agent reports it. An application master
+// before this one has decided that, and may not have written it down.
+func (j *Job) continueStop(t *task, s Stopping) {
+	if t.state.ongoing() {
+		j.record(t, KindNote, "attempt %d was being stopped when this application master took over, which goes on with that", t.run.number)
+		reason, cause := s.continued()
+		j.becomeStopping(t, stop{reason: reason, cause: cause, by: s.by(j.now), allowance: allowance{left: j.stopLimit()}})
+		if t.together() {
+			j.restart(t, "was being stopped when this application master took over", graceOf(0), (*task).together)
+		}
+	}
+	if t.state != stopping {
+		return
+	}
+	at := &t.run.stop
+	if s.KillIn <= 0 { // whatever time it was to have
+		at.by = time.Time{}
+	}
+	if at.by.IsZero() {
+		at.left = min(at.left, j.limits.Kill+s.KillIn)
+	}
+	at.until = time.Time{}
+	j.countTime(t)
+}
+
+// continued is what follows the end of the attempt now. The job goes on as far as this
+// application master knows, also where the one before it had begun to end it.
+func (s Stopping) continued() (StopReason, Cause) {
+	switch s.Reason {
+	case StopToLeave:
+		return s.Reason, s.Cause
+	case StopStalled, StopRequested:
+		return s.Reason, CauseUnknown
+	}
+	return StopTogether, CauseUnknown
+}
+
+// by is until when the attempt has time to end; zero: that is over.
+func (s Stopping) by(now time.Time) time.Time {
+	if s.KillIn <= 0 {
+		return time.Time{}
+	}
+	return now.Add(s.KillIn)
+}
+
 // stopLimit is within which time an attempt ends that is stopped, unless it hangs in the kernel.
 func (j *Job) stopLimit() time.Duration { return j.limits.Stop + j.limits.Kill }
 
 // giveUpStopped gives up a task's container, in which an attempt does not end that was stopped,
-// and killed. What is there can save nothing any longer once the agent, which is told to end,
-// has lost its lease.
+// and killed.
 func (j *Job) giveUpStopped(t *task) {
-	c, s := t.loc.container, t.run.stop
+	s := t.run.stop
 	t.loss.exit = TaskExited{}
 	t.loss.why = fmt.Sprintf("attempt %d was stopped on %s, and has not ended within %s of SIGKILL: a process that waits in the kernel, as for a disk or a driver that does not answer, cannot be ended",
 		t.run.number, t.loc.node, j.limits.Kill)
+	if t.run.pid == 0 {
+		t.loss.why = fmt.Sprintf("its agent on %s was told to start attempt %d, and then to stop it, and has said nothing of it", t.loc.node, t.run.number)
+	}
 	if s.reason == StopStalled && j.stalledForGood(t) {
 		return
 	}
 	j.noteTrouble(t.loc.node, t.name+": "+t.loss.why, true)
-	j.awaitExpiry(t, c, j.now.Add(j.limits.LeaseExpiry))
-	j.emit(ReleaseAgent{c, "the task's process does not end"}, Release{c})
-	j.loseContainer(t, CauseAgentLost, t.loss.why)
+	j.loseConnected(t, t.loss.why, "the task's process does not end")
 	if s.reason == StopStalled && !j.ending() {
 		t.loss.suspectsServices = true
 		j.charge(t)
 	}
+}
+
+// giveUpSilent gives up a task's container, whose agent is connected and has not answered what
+// it was told. Where the task is done, nothing of it is there any longer.
+func (j *Job) giveUpSilent(t *task) {
+	why := fmt.Sprintf("its agent on %s was told to %s, and has not answered within %s, although it is connected", t.loc.node, t.loc.told.what, j.limits.Answer)
+	if t.state == succeeded {
+		j.record(t, KindNote, "%s; its container is given back", why)
+		j.emit(Release{t.loc.container})
+		j.clearLocation(t)
+		return
+	}
+	j.noteTrouble(t.loc.node, t.name+": "+why, false)
+	j.loseConnected(t, why, "it does not answer")
+}
+
+// loseConnected gives up a task's container whose agent is connected, and is told to end. What
+// it may still run can save nothing any longer once its lease has expired: from then on, it is
+// not renewed.
+func (j *Job) loseConnected(t *task, why, toAgent string) {
+	c := t.loc.container
+	j.awaitRelease(t, c, j.limits.LeaseExpiry)
+	j.emit(ReleaseAgent{c, toAgent}, Release{c})
+	j.loseContainer(t, CauseAgentLost, why)
 }
 
 // lostLately reports whether a task was lost by no fault of its own a short while ago
@@ -138,7 +207,7 @@ func (j *Job) lostLately(t *task) bool {
 // lasts, and then stops its task and ends. So the task is left to it until the lease has
 // expired, or its container has ended.
 func (j *Job) agentLost(e AgentDisconnected) {
-	if e.Orderly { // it was released
+	if e.Orderly || j.preempted(e.Container) { // it was released, or its node has ended it
 		j.endExpiry(e.Container)
 	}
 	heard := j.now.Add(-e.Silent)
@@ -183,8 +252,8 @@ func (j *Job) launchFailed(e LaunchFailed) {
 }
 
 func (j *Job) containerEnded(e ContainerEnded) {
-	// Of a container that was given back, YARN says so before its node has ended it.
-	if e.Cause != CauseNodeLost && e.Cause != CauseReleased {
+	// Of a container that was given back, or preempted, YARN says so before its node has ended it.
+	if e.Cause != CauseNodeLost && e.Cause != CauseReleased && e.Cause != CausePreempted {
 		j.endExpiry(e.Container)
 	}
 	if s := j.spareByContainer(e.Container); s != nil {
@@ -227,6 +296,9 @@ func (j *Job) lostContainer(t *task, c Cause, why string) {
 	if c == CauseNodeLost && t.unreachable() { // what it ran may still be there
 		j.awaitExpiry(t, t.loc.container, t.loc.deadline)
 	}
+	if c == CausePreempted && t.loc.agentPID != 0 && t.state.active() {
+		j.awaitPreempted(t)
+	}
 	if c.memory() {
 		why = j.grow(t, c)
 	}
@@ -235,6 +307,24 @@ func (j *Job) lostContainer(t *task, c Cause, why string) {
 	if charged && !j.ending() {
 		j.charge(t)
 	}
+}
+
+// awaitPreempted waits for the end of an agent in a container that the ResourceManager takes: it
+// says so at once, and the node ends what runs there at its next heartbeat. By then the agent is
+// told, which may be sooner.
+func (j *Job) awaitPreempted(t *task) {
+	c := t.loc.container
+	j.awaitRelease(t, c, j.limits.LeaseExpiry)
+	r := t.releases[c]
+	r.preempted = true
+	t.releases[c] = r
+	j.emit(ReleaseAgent{c, "its container is preempted"})
+}
+
+// preempted reports whether a container was, so that its agent does not come back once it has
+// lost its connection.
+func (j *Job) preempted(container string) bool {
+	return j.anyExpiring && j.any(func(t *task) bool { return t.releases[container].preempted })
 }
 
 // memory reports whether a larger container would have done. NodeManagers limit virtual

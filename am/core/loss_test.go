@@ -239,3 +239,141 @@ func TestWhatDoesNotEndWhereItsAgentComesAndGoes(t *testing.T) {
 	p.wait(limits.Stop + limits.Kill - 32*time.Second)
 	p.says("of SIGKILL")
 }
+
+// TestAnAgentThatDoesNotAnswer: one that is connected, and does not do what it was told, holds
+// nobody up for ever. Its container is given up, and nothing is started in its place before it
+// has lost its lease.
+func TestAnAgentThatDoesNotAnswer(t *testing.T) {
+	elastic := func() []*proto.RoleSpec {
+		roles := ranks(3)
+		roles[0].Min = 2
+		return roles
+	}
+	for name, c := range map[string]struct {
+		roles []*proto.RoleSpec
+		tell  func(p *player) // worker-1
+		told  string
+	}{
+		"to start an attempt": {psAndWorkers(1, 2), func(p *player) {
+			p.mute["TaskStarted"] = true
+			p.exit("worker-1", core.TaskExited{Signal: 9})
+			delete(p.mute, "TaskStarted")
+		}, "start attempt 1"},
+		"to start one of those that start together": {ranks(2), func(p *player) {
+			p.exit("worker-0", core.TaskExited{Signal: 9})
+			p.step(core.AgentDisconnected{Container: p.hosted["worker-1"]})
+			p.mute["TaskStarted"] = true
+			p.step(core.AgentConnected{Container: p.hosted["worker-1"], Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000})
+			delete(p.mute, "TaskStarted")
+		}, "start attempt 1"},
+		"to listen on another port": {elastic(), func(p *player) {
+			p.mute["Allocated"], p.mute["AgentPrepared"] = true, true
+			p.step(core.AgentDisconnected{Container: p.hosted["worker-2"]})
+			p.exit("worker-0", core.TaskExited{Code: 1, PeerLost: true})
+			p.wait(3 * time.Second)
+			delete(p.mute, "Allocated")
+			delete(p.mute, "AgentPrepared")
+			p.step(core.AgentPrepared{Container: p.hosted["worker-0"], Port: p.named("worker-0").Port, PeerPort: p.named("worker-0").Port})
+		}, "listen on port"},
+		"to let an attempt end that lingers": {psAndWorkers(1, 2), func(p *player) {
+			p.mute["LetEnd"] = true
+			p.step(core.TaskLingers{Container: p.hosted["worker-1"]})
+			delete(p.mute, "LetEnd")
+		}, "let attempt 0 end"},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			p := trains(t, c.roles, 3)
+			left := p.named("worker-1")
+			c.tell(p)
+			failures, mark := p.named("worker-1").Failures(), p.log.Len()
+			p.wait(limits.Answer - 4*time.Second)
+			if strings.Contains(p.since(mark), "core.Release{Container:"+left.Container) {
+				t.Fatalf("it is given up too early\n%s", p.log.String())
+			}
+			p.mute["AgentDisconnected"] = true
+			p.wait(5 * time.Second)
+			p.says("its agent on " + left.Node + " was told to " + c.told)
+			for _, want := range []string{"core.ReleaseAgent{Container:" + left.Container, "core.Release{Container:" + left.Container + "}"} {
+				p.says(want)
+			}
+			if is := p.named("worker-1"); is.State == proto.TaskState_TASK_STATE_RUNNING {
+				t.Errorf("it is %s in %s before the lease has expired\n%s", is.State, is.Container, p.log.String())
+			}
+			p.wait(limits.LeaseExpiry + limits.QuorumWait)
+			p.state(proto.JobState_JOB_STATE_RUNNING)
+			if is := p.named("worker-1"); is.State != proto.TaskState_TASK_STATE_RUNNING || is.Attempt <= left.Attempt || is.Container == left.Container || is.Failures() != failures {
+				t.Errorf("attempt %d in %s is %s, with %d failures\n%s", is.Attempt, is.Container, is.State, is.Failures(), p.log.String())
+			}
+		})
+	}
+}
+
+// TestAnAgentThatDoesNotEnd: the container of a task that is done is given back all the same.
+func TestAnAgentThatDoesNotEnd(t *testing.T) {
+	p := trains(t, psAndWorkers(1, 2), 3)
+	p.mute["AgentDisconnected"] = true
+	left := p.hosted["worker-1"]
+	p.exit("worker-1", core.TaskExited{})
+	p.wait(limits.Answer - time.Second)
+	if strings.Contains(p.log.String(), "core.Release{") {
+		t.Fatalf("its agent may be saving logs\n%s", p.log.String())
+	}
+	p.wait(time.Second)
+	p.says("core.Release{Container:" + left + "}")
+	if is := p.named("worker-1"); is.State != proto.TaskState_TASK_STATE_SUCCEEDED {
+		t.Errorf("it is %s", is.State)
+	}
+}
+
+// TestWhatIsAnsweredIsNotAwaited: the program that an agent has let end takes the time that it
+// takes, also where that was told by another application master.
+func TestWhatIsAnsweredIsNotAwaited(t *testing.T) {
+	p := trains(t, psAndWorkers(1, 2), 3)
+	p.step(core.TaskLingers{Container: p.hosted["worker-1"]})
+	p.wait(10 * time.Minute)
+	p.mute["LetEnd"] = true
+	p.step(core.TaskLingers{Container: p.hosted["worker-0"]})
+	p.wait(10 * time.Second)
+	p.step(core.AgentDisconnected{Container: p.hosted["worker-0"]})
+	p.attach(p.hosted["worker-0"]) // it does not say that it lingers
+	p.wait(10 * time.Minute)
+	for _, task := range []string{"worker-0", "worker-1"} {
+		if is := p.named(task); is.Attempt != 0 || is.State != proto.TaskState_TASK_STATE_RUNNING {
+			t.Errorf("attempt %d of %s is %s\n%s", is.Attempt, task, is.State, p.log.String())
+		}
+	}
+}
+
+// TestTimesBeginWhenAgentsAreTold: as long as the journal cannot be written, nothing is told, and
+// nobody is given up for what he was not told.
+func TestTimesBeginWhenAgentsAreTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string // to what
+		tell   func(p *player)
+		says   string
+		limit  time.Duration
+	}{
+		"to start": {"TaskStarted", func(p *player) { p.exit("worker-1", core.TaskExited{Signal: 9}) }, "start attempt 1", limits.Answer},
+		"to stop":  {"TaskExited", func(p *player) { p.asks("worker-1") }, "of SIGKILL", limits.Stop + limits.Kill},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{Journaled: true})
+			p.step(core.Begin{})
+			p.mute[c.answer], p.mute["AgentDisconnected"] = true, true
+			p.step(core.Sent{Until: p.now})
+			p.wait(time.Second)
+			c.tell(p)
+			p.wait(10 * time.Minute)
+			if strings.Contains(p.log.String(), c.says) {
+				t.Fatalf("it is given up, and was not told\n%s", p.log.String())
+			}
+			p.step(core.Sent{Until: p.now})
+			p.wait(c.limit - time.Second)
+			if strings.Contains(p.log.String(), c.says) {
+				t.Fatalf("it is given up too early\n%s", p.log.String())
+			}
+			p.wait(time.Second)
+			p.says(c.says)
+		})
+	}
+}

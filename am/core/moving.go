@@ -401,7 +401,7 @@ func (j *Job) depart(t *task, c Cause) {
 	}
 	if t.loc.agentPID != 0 {
 		// What it still writes is written before the next attempt starts.
-		j.awaitExpiry(t, container, j.now.Add(j.limits.Leave+j.limits.LeaseExpiry))
+		j.awaitRelease(t, container, j.limits.Leave+j.limits.LeaseExpiry)
 		if t.departed == nil {
 			t.departed = map[string]bool{}
 		}

@@ -319,3 +319,32 @@ func TestWhoWaitsWhereOthersWorkKeepsNobodyFromMoving(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsPreemptedMayStillRun: YARN says that a container has ended that it takes back before
+// its node has ended it. Nothing is started in its place before its agent is gone, or has lost its
+// lease.
+func TestWhatIsPreemptedMayStillRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		goes func(p *player, container string)
+	}{
+		"its agent is gone":                 {func(p *player, c string) { p.step(core.AgentDisconnected{Container: c}) }},
+		"its agent has ended in order":      {func(p *player, c string) { p.step(core.AgentDisconnected{Container: c, Orderly: true}) }},
+		"nothing more is heard of its node": {func(p *player, c string) { p.wait(limits.LeaseExpiry) }},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			p := playWith(t, psAndWorkers(1, 2), 3, 1, core.Limits{})
+			p.step(core.Begin{})
+			left := p.named("worker-1").Container
+			p.mute["AgentDisconnected"] = true
+			p.step(core.ContainerEnded{Container: left, Cause: core.CausePreempted})
+			p.wait(limits.LeaseExpiry - time.Second)
+			if is := p.named("worker-1"); is.State == proto.TaskState_TASK_STATE_RUNNING {
+				t.Fatalf("attempt %d runs, and the one before may\n%s", is.Attempt, p.log.String())
+			}
+			c.goes(p, left)
+			if is := p.named("worker-1"); is.State != proto.TaskState_TASK_STATE_RUNNING || is.Attempt != 1 {
+				t.Errorf("attempt %d is %s\n%s", is.Attempt, is.State, p.log.String())
+			}
+		})
+	}
+}

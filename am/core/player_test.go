@@ -41,7 +41,7 @@ type player struct {
 }
 
 // usual leaves out of a transcript what is so of nearly all.
-var usual = strings.NewReplacer(" NeedsPeers:false", "", "FixedWorld:false", "", " Absent:[]", "", " Fenced:[]", "", " Observed:false", "", " WorldChanged:false", "", " Pause:0s", "", " Others:map[]", "", " Near:[]", "", " Counts:[]", "", " PeerPort:0 Notes:", " Notes:")
+var usual = strings.NewReplacer(" NeedsPeers:false", "", " Stopping:<nil>", "", "FixedWorld:false", "", " Absent:[]", "", " Fenced:[]", "", " Observed:false", "", " WorldChanged:false", "", " Pause:0s", "", " Others:map[]", "", " Near:[]", "", " Counts:[]", "", " PeerPort:0 Notes:", " Notes:")
 
 func play(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
 	t.Helper()
@@ -78,6 +78,10 @@ func (p *player) step(e core.Event) {
 			x := *a.Exited
 			a.Exited = nil
 			text = fmt.Sprintf("%+v, exited %+v", a, x)
+		} else if ok && a.Stopping != nil {
+			s := *a.Stopping
+			a.Stopping = nil
+			text = fmt.Sprintf("%+v, stopping %+v", a, s)
 		}
 		if s, ok := e.(core.StepsReported); ok && len(s.Counts) > 0 {
 			text = ""
@@ -119,6 +123,8 @@ func (p *player) answer(a core.Action) core.Event {
 		return core.AgentPrepared{Container: a.Container, Port: port}
 	case core.ChangePort:
 		return core.AgentPrepared{Container: a.Container, Port: a.Port, PeerPort: a.Port}
+	case core.EndLingering:
+		return core.LetEnd{Container: a.Container, Attempt: p.task(a.Container).Attempt}
 	case core.Start:
 		return core.TaskStarted{Container: a.Container, Attempt: a.Attempt, PID: 200}
 	case core.Vacate:

@@ -200,6 +200,13 @@ func later(e Event, delay time.Duration) Event {
 	case AgentDisconnected:
 		e.Silent += delay
 		return e
+	case AgentConnected:
+		if e.Stopping != nil {
+			s := *e.Stopping
+			s.KillIn -= delay
+			e.Stopping = &s
+		}
+		return e
 	case NodeDecommissioning:
 		e.Within = remaining(e.Within, delay)
 		return e

@@ -17,7 +17,7 @@ func (s *sim) check() {
 	}
 	for _, b := range s.boxes {
 		switch {
-		case b.ended || known[b.id] || b.excused && !b.connected: // a connected agent can be released
+		case b.ended || known[b.id] || b.excused && !b.connected || s.now.Before(s.held): // a connected agent can be released, once it can be told
 			b.astray = time.Time{}
 		case b.astray.IsZero():
 			b.astray = s.now

@@ -35,7 +35,7 @@ func (s *sim) act(a core.Action) {
 			s.after(s.upTo(50*time.Millisecond), func() { s.end(b, core.CauseReleased) })
 		}
 	case core.Assign:
-		s.toAgent(a.Container, func(b *simBox) {
+		s.toAgent(a.Container, a, func(b *simBox) {
 			b.task = a.Task
 			s.after(s.upTo(time.Second), func() {
 				if s.chance(3) {
@@ -60,7 +60,7 @@ func (s *sim) act(a core.Action) {
 			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.ConsistentServerState)
 		}
 		s.fromServices[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.ConsistentServerState
-		s.toAgent(a.Container, func(b *simBox) { s.run(b, a) })
+		s.toAgent(a.Container, a, func(b *simBox) { s.run(b, a) })
 		if s.chance(1) || a.ConsistentServerState && s.chance(20) { // the worst moment
 			s.after(s.upTo(200*time.Millisecond), s.restartAM)
 		}
@@ -85,9 +85,9 @@ func (s *sim) act(a core.Action) {
 		s.answers++
 		s.refused = a.Refusal != ""
 	case core.EndLingering:
-		s.endLingering(a.Container)
+		s.endLingering(a)
 	case core.ReleaseAgent:
-		s.toAgent(a.Container, func(b *simBox) {
+		s.toAgent(a.Container, a, func(b *simBox) {
 			if p := b.process; p != nil && p.immortal { // for which its agent waits
 				s.disconnect(b, time.Hour)
 				return
@@ -97,6 +97,7 @@ func (s *sim) act(a core.Action) {
 					s.fromAgent(b, core.AgentDisconnected{Container: b.id, Orderly: true})
 					b.connected = false
 				}
+				s.kill(b)
 				s.end(b, core.CauseOwnFault)
 			})
 		})
@@ -112,6 +113,7 @@ func (s *sim) act(a core.Action) {
 		s.slow.told(a)
 		s.checkFound(a)
 		s.checkKilled(a)
+		s.checkDeaf(a)
 		s.checkUnneeded(a)
 		s.quiet = s.quiet || strings.Contains(a.Text, "in which all tasks ran")
 		if n := 0; strings.Contains(a.Text, "all tasks start again because") {
@@ -131,14 +133,20 @@ func (s *sim) act(a core.Action) {
 		s.finish = &a
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) { // the cluster takes back what an ended job has
 			s.end(s.boxes[id], core.CauseReleased)
+			s.kill(s.boxes[id])
 		}
 	}
 }
 
 // stop ends a container's process, which takes up to grace.
 func (s *sim) stop(container string, grace time.Duration) {
-	s.toAgent(container, func(b *simBox) {
+	reason, cause := s.job.Stopping(container)
+	s.toAgent(container, nil, func(b *simBox) {
 		if p := b.process; p != nil {
+			p.stop = core.Stopping{Reason: reason, Cause: cause}
+			if at := s.now.Add(grace); !p.stopped || at.Before(p.killed) {
+				p.killed = at
+			}
 			p.stopped = true
 			if s.now.Before(s.calm) && s.immortals.IntN(100) == 0 {
 				s.sticks(p, grace)
@@ -165,15 +173,19 @@ func (s *sim) requested(container string) bool {
 func (s *sim) needsPeers() bool { return s.linger && s.seed%8 == 1 }
 
 // endLingering lets a process end that lingers. Now and again it fails at that.
-func (s *sim) endLingering(container string) {
+func (s *sim) endLingering(a core.EndLingering) {
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		if _, works := s.work[task]; works && s.job.Journal().PeersNeeded && !s.alive[task].lingers {
-			s.fail("%s is let end, and %s is at work", container, task)
+			s.fail("%s is let end, and %s is at work", a.Container, task)
 		}
 	}
-	s.toAgent(container, func(b *simBox) {
+	s.toAgent(a.Container, a, func(b *simBox) {
 		p := b.process
-		if p == nil || !p.lingers || p.letEnd {
+		if p == nil {
+			return
+		}
+		s.fromAgent(b, core.LetEnd{Container: b.id, Attempt: p.attempt})
+		if !p.lingers || p.letEnd {
 			return
 		}
 		p.letEnd = true
@@ -188,8 +200,8 @@ func (s *sim) endLingering(container string) {
 	})
 }
 
-// toAgent delivers a message to a connected agent.
-func (s *sim) toAgent(container string, do func(*simBox)) {
+// toAgent delivers a message to a connected agent, which does what it is told if it hears that.
+func (s *sim) toAgent(container string, a core.Action, do func(*simBox)) {
 	b := s.boxes[container]
 	if b == nil || !b.connected {
 		return
@@ -199,7 +211,7 @@ func (s *sim) toAgent(container string, do func(*simBox)) {
 		b.told = at
 	}
 	s.after(b.told.Sub(s.now), func() {
-		if b.agent && b.connected && b.line == line {
+		if b.agent && b.connected && b.line == line && s.hears(b, a) {
 			do(b)
 		}
 	})
@@ -270,6 +282,14 @@ func (s *sim) connect(b *simBox) {
 	e := core.AgentConnected{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, PeerPort: b.peerPort, Attempt: b.attempt, Generation: b.gen}
 	if b.process != nil {
 		e.TaskPID, e.NeedsPeers = 2, s.needsPeers()
+		if p := b.process; p.stopped {
+			stop := p.stop
+			stop.KillIn = p.killed.Sub(s.now)
+			e.Stopping = &stop
+			if p.immortal {
+				s.checkStuck(p, max(0, stop.KillIn))
+			}
+		}
 	} else if b.exited != nil {
 		x := *b.exited
 		e.Exited = &x
@@ -294,7 +314,7 @@ func (s *sim) connect(b *simBox) {
 }
 
 func (s *sim) disconnect(b *simBox, back time.Duration) {
-	if !b.agent || !b.connected {
+	if !b.agent || !b.connected || b.ended { // the last: it is about to be gone
 		return
 	}
 	s.log("disconnect %s for %s", b.id, back)
@@ -402,6 +422,17 @@ func (s *sim) end(b *simBox, cause core.Cause) {
 		return
 	}
 	s.log("container %s ends: %s", b.id, cause)
+	if cause == core.CausePreempted && b.connected { // as the ResourceManager says before the node hears of it
+		b.ended = true
+		s.tellAM(20*time.Millisecond+s.upTo(200*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: cause, Exit: 137})
+		s.after(time.Duration(s.immortals.IntN(1500))*time.Millisecond, func() {
+			if b.connected {
+				s.tellAM(20*time.Millisecond, core.AgentDisconnected{Container: b.id})
+			}
+			s.kill(b)
+		})
+		return
+	}
 	if b.connected {
 		s.tellAM(20*time.Millisecond, core.AgentDisconnected{Container: b.id})
 	}

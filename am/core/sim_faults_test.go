@@ -1,7 +1,10 @@
 package core_test
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -133,9 +136,9 @@ func (s *sim) request(task string) {
 	if s.refused || leaves || left == nil || !left.box.connected {
 		return
 	}
-	epoch, line := s.epoch, left.box.line
+	epoch, line, asked := s.epoch, left.box.line, s.now
 	s.after(2*limits.Stop, func() {
-		if s.epoch == epoch && left.box.connected && !left.immortal && left.box.line == line && s.alive[task] == left && s.finish == nil {
+		if s.epoch == epoch && !s.heldSince(asked) && left.box.connected && !left.immortal && left.box.line == line && s.alive[task] == left && s.finish == nil {
 			s.fail("%s still runs a process of %s, whose restart was asked for", left.box.id, task)
 		}
 	})
@@ -146,8 +149,28 @@ func (s *sim) request(task string) {
 func (s *sim) sticks(p *simProcess, grace time.Duration) {
 	s.log("the process of %s does not end", p.task)
 	p.immortal = true
+	s.checkStuck(p, grace)
+}
+
+// checkStuck checks that the container is given up in time of a process that was to end within
+// grace, hangs in the kernel, and whose agent is connected: also by an application master that
+// has not told it to end.
+func (s *sim) checkStuck(p *simProcess, grace time.Duration) {
 	epoch, line := s.epoch, p.box.line
+	if s.job.Journal().Partial { // it listens to all agents first
+		s.after(time.Second, func() {
+			if s.epoch == epoch && p.box.connected && p.box.line == line {
+				s.checkStuck(p, grace)
+			}
+		})
+		return
+	}
+	since := s.now
 	s.after(grace+2*limits.Stop+limits.Kill, func() {
+		if s.heldSince(since) {
+			s.checkStuck(p, 0)
+			return
+		}
 		if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.finish != nil {
 			return
 		}
@@ -161,6 +184,101 @@ func (s *sim) sticks(p *simProcess, grace time.Duration) {
 func (s *sim) checkKilled(a core.Record) {
 	if p := s.alive[a.Task]; p != nil && !p.immortal && p.box.connected && a.Kind == core.KindLost && strings.Contains(a.Text, "of SIGKILL") {
 		s.fail("%s is given up, and its process is about to end: %s", a.Task, a.Text)
+	}
+}
+
+// planDeafness has an agent not hear one kind of message, in a quarter of the jobs.
+func (s *sim) planDeafness() {
+	if s.deafness.IntN(4) > 0 {
+		return
+	}
+	kinds := []string{"Assign", "ChangePort", "Start", "EndLingering", "ReleaseAgent"}
+	kind := kinds[s.deafness.IntN(len(kinds))]
+	s.after(time.Duration(s.deafness.IntN(60_000))*time.Millisecond, func() {
+		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
+			if b := s.boxes[id]; !b.ended && s.deafness.IntN(2) == 0 {
+				s.log("the agent in %s does not hear %s", id, kind)
+				b.deafTo = kind
+			}
+		}
+	})
+}
+
+// tells reports whether an action is a message to an agent.
+func tells(a core.Action) bool {
+	switch a.(type) {
+	case core.Assign, core.ChangePort, core.Start, core.Stop, core.Vacate, core.EndLingering, core.ReleaseAgent:
+		return true
+	}
+	return false
+}
+
+// later tells an agent what was decided, if it is connected now and its stream lasts until then.
+func (s *sim) later(a core.Action) func() {
+	b := s.boxes[reflect.ValueOf(a).FieldByName("Container").String()]
+	if b == nil || !b.connected {
+		return func() {}
+	}
+	line := b.line
+	return func() {
+		if b.line == line {
+			s.act(a)
+		}
+	}
+}
+
+// planHold has the journal's store not answer for a while, in a quarter of the jobs: until then,
+// nothing is written and no agent is told anything.
+func (s *sim) planHold() {
+	own := rand.New(rand.NewPCG(s.seed, 8)) // what else goes wrong does not depend on it
+	if own.IntN(4) > 0 {
+		return
+	}
+	s.after(time.Duration(own.IntN(100_000))*time.Millisecond, func() {
+		if s.down || s.finish != nil {
+			return
+		}
+		within := time.Duration(own.IntN(120_000)) * time.Millisecond
+		s.log("the journal cannot be written for %s", within)
+		s.held = s.now.Add(within)
+		epoch := s.epoch
+		s.after(within, func() {
+			if s.epoch != epoch {
+				return
+			}
+			queued := s.queued
+			s.queued = nil
+			s.save()
+			for _, tell := range queued {
+				tell()
+			}
+			s.tellAM(0, core.Sent{Until: s.now})
+		})
+	})
+}
+
+// heldSince reports whether what was decided since then may have been told late.
+func (s *sim) heldSince(t time.Time) bool { return s.held.After(t) }
+
+// hears reports whether an agent hears a message. One that does not hear that it is to end loses
+// its lease, which is not renewed from then on.
+func (s *sim) hears(b *simBox, a core.Action) bool {
+	if kind := strings.TrimPrefix(fmt.Sprintf("%T", a), "core."); b.deafTo != kind {
+		return true
+	}
+	s.log("%s does not hear %T%+v", b.id, a, a)
+	b.unheard = true
+	if _, ends := a.(core.ReleaseAgent); ends {
+		s.disconnect(b, time.Hour)
+	}
+	return false
+}
+
+// checkDeaf checks that only who did not hear what he was told is said not to answer.
+func (s *sim) checkDeaf(a core.Record) {
+	t := s.before[a.Task]
+	if b := s.boxes[t.Container]; strings.Contains(a.Text, "has not answered within") && a.Kind == core.KindLost && b != nil && !b.unheard {
+		s.fail("%s is given up, and has heard all: %s", b.id, a.Text)
 	}
 }
 
@@ -185,9 +303,12 @@ func (s *sim) removeDir(b *simBox) {
 	}
 	// It may have to listen to all agents first, and knows that it has heard all of them
 	// only once its own liveness was confirmed without a gap for as long.
-	within := limits.LeaseExpiry + 2*limits.Stop
+	within, removed := limits.LeaseExpiry+2*limits.Stop, s.now
 	var look func()
 	look = func() {
+		if s.heldSince(removed) {
+			return
+		}
 		if s.epoch != epoch || !b.connected || b.line != line || b.process != left || left.immortal || s.finish != nil {
 			return
 		}
@@ -202,12 +323,12 @@ func (s *sim) removeDir(b *simBox) {
 
 // checkOrphan sees that what runs on where YARN has lost it leaves in time.
 func (s *sim) checkOrphan(b *simBox) {
-	epoch, line, within := s.epoch, b.line, limits.Orphan+2*limits.Stop
+	epoch, line, within, since := s.epoch, b.line, limits.Orphan+2*limits.Stop, s.now
 	if s.job.Journal().Partial { // it has to listen to all agents first
 		within += 2 * limits.LeaseExpiry
 	}
 	s.after(within, func() {
-		if s.epoch == epoch && b.excused && b.connected && b.line == line && b.process != nil && !b.process.immortal && s.finish == nil {
+		if s.epoch == epoch && !s.heldSince(since) && b.excused && b.connected && b.line == line && b.process != nil && !b.process.immortal && s.finish == nil {
 			s.fail("%s still runs a process of %s, and YARN lost it long ago", b.id, b.process.task)
 		}
 	})
@@ -237,7 +358,7 @@ func (s *sim) preempt(b *simBox) {
 	s.after(within, func() {
 		// Another application master knows it from the journal, if that was written.
 		inTime := b.since.Sub(warned) < within/2 && s.forgets == forgets && s.died.Sub(warned) > time.Second
-		if left != nil && !left.stopped && b.unwanted.Before(warned) && b.connected && b.process == left && s.finish == nil && (inTime || b.since.Before(warned)) {
+		if left != nil && !s.heldSince(warned) && !left.stopped && b.unwanted.Before(warned) && b.connected && b.process == left && s.finish == nil && (inTime || b.since.Before(warned)) {
 			s.fail("%s runs a process of %s that has not been told to stop, and the scheduler takes it now, as it has said", b.id, left.task)
 		}
 		s.end(b, core.CausePreempted)
@@ -264,7 +385,7 @@ func (s *sim) closeNode(node string) {
 	s.log("%s is taken out of service within %s", node, within)
 	s.closing[node] = s.now.Add(within)
 	s.tellAM(s.upTo(time.Second), core.NodeDecommissioning{Node: node, Within: within})
-	epoch := s.epoch
+	epoch, since := s.epoch, s.now
 	lines := map[*simBox]int{}
 	for _, b := range s.boxes {
 		if b.node == node && b.connected && b.process != nil {
@@ -280,7 +401,7 @@ func (s *sim) closeNode(node string) {
 	}
 	s.after(within, func() {
 		for b, line := range lines {
-			if s.epoch == epoch && b.connected && b.line == line && b.process != nil && !b.process.immortal && s.finish == nil {
+			if s.epoch == epoch && !s.heldSince(since) && b.connected && b.line == line && b.process != nil && !b.process.immortal && s.finish == nil {
 				s.fail("%s runs a process of %s, and its node is out of service now", b.id, b.process.task)
 			}
 		}

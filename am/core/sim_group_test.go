@@ -147,7 +147,7 @@ func (s *sim) noteAddress(a core.Start) {
 
 // changePort has the task in a container listen elsewhere.
 func (s *sim) changePort(a core.ChangePort) {
-	s.toAgent(a.Container, func(b *simBox) {
+	s.toAgent(a.Container, a, func(b *simBox) {
 		if b.process != nil {
 			s.fail("%s is told to listen on another port, and runs attempt %d of %s", b.id, b.attempt, b.task)
 		}

@@ -13,10 +13,15 @@ import (
 // restartAM kills the application master. Agents find the next one.
 func (s *sim) restartAM() {
 	s.log("the application master is killed")
-	if s.saved.Partial || s.now.Sub(s.removedAt) < time.Second { // the journal may not have it
+	if s.saved.Partial || s.now.Sub(s.removedAt) < time.Second || s.now.Before(s.held) { // the journal may not have it
 		s.excuseNone()
 	}
 	spares := s.idleSpares()
+	if s.now.Before(s.held) { // what was counted since is lost
+		s.forgotten, s.held, s.queued = true, s.now, nil
+		s.scalings++
+		spares = nil
+	}
 	s.epoch++
 	s.whole, s.quiet = time.Time{}, false
 	clear(s.found)
@@ -185,10 +190,10 @@ func (s *sim) forget() {
 	}
 	known.Partial = true
 	s.excuseStall(known)
-	for _, task := range slices.Sorted(maps.Keys(s.alive)) { // nobody tells that it was to end
-		if p := s.alive[task]; p.immortal {
-			p.immortal = false
-			s.exit(p, core.TaskExited{Signal: 9, Stopped: true})
+	for _, task := range slices.Sorted(maps.Keys(s.alive)) { // only their agents know that these are to end
+		if p := s.alive[task]; p.stopped && s.immortals.IntN(4) == 0 {
+			s.log("the process of %s does not end", task)
+			p.immortal = true
 		}
 	}
 	s.job.Resume(known)

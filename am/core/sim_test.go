@@ -66,6 +66,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - who is named as a straggler is one, and is not moved more often than is allowed;
 //   - what a person asks to be restarted ends, which is no failure of it;
 //   - what does not end although it is killed is given up in time, and nothing else is for that;
+//   - an agent that is connected and does not do what it was told is given up, and nothing else
+//     is for that;
 //   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
 //   - nothing is left when it has ended.
 type sim struct {
@@ -136,6 +138,9 @@ type sim struct {
 	found        map[string]bool      // tasks whose container YARN has found again
 	scalings     int                  // how often a person has scaled a role, or that was forgotten
 	fenced       map[string]bool      // containers in which nothing can complete a save any longer
+	deafness     *rand.Rand           // decides who does not hear what; its own for the same reason as the next
+	held         time.Time            // until when the journal cannot be written, and nothing is told: last
+	queued       []func()             // tells what is to be told then
 	immortals    *rand.Rand           // decides which processes do not end; their own: what else goes wrong does not depend on it
 	exports      *simProcess          // works without steps
 	exported     time.Time            // until then
@@ -161,9 +166,11 @@ type simProcess struct {
 	reports    int  // of what it has used, to the present application master
 	failing    bool // it has said why it fails, and takes its time to end
 	stopped    bool // it has been told to end
-	immortal   bool // it does not end by that, since it hangs in the kernel
-	requested  bool // a person wants it restarted
-	lingers    bool // its work is done, and it stays until it is let end
+	stop       core.Stopping
+	killed     time.Time // when it gets SIGKILL by that
+	immortal   bool      // it does not end by that, since it hangs in the kernel
+	requested  bool      // a person wants it restarted
+	lingers    bool      // its work is done, and it stays until it is let end
 	letEnd     bool
 }
 
@@ -188,6 +195,8 @@ type simBox struct {
 	gen       int
 	process   *simProcess
 	exited    *core.TaskExited
+	deafTo    string // kind of message that its agent does not hear
+	unheard   bool   // one came
 }
 
 // stepEvery is how often steps are told of.
@@ -298,9 +307,18 @@ func (s *sim) step(e core.Event) {
 		})
 	}
 	s.check()
+	told := false
 	for _, a := range actions {
 		s.log("    %T%+v", a, a)
+		told = told || tells(a)
+		if tells(a) && (s.now.Before(s.held) || len(s.queued) > 0) {
+			s.queued = append(s.queued, s.later(a))
+			continue
+		}
 		s.act(a)
+	}
+	if told && len(s.queued) == 0 {
+		s.tellAM(time.Millisecond, core.Sent{Until: s.now})
 	}
 	s.checkQuiet()
 	s.wake()
@@ -320,6 +338,9 @@ func (s *sim) wake() {
 
 // save writes the journal.
 func (s *sim) save() {
+	if s.now.Before(s.held) {
+		return
+	}
 	text, err := json.Marshal(s.job.Journal())
 	if err != nil {
 		s.fail("%v", err)
@@ -357,7 +378,7 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i, Port: s.firstPort(r, len(tasks))})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, s.slow.limits(core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: simStall, LivenessFile: true,
+	return core.New(tasks, s.restarts, s.spares, s.slow.limits(core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: simStall, LivenessFile: true, Journaled: true,
 		QuorumWait: s.quorumWait, Grow: s.grow, GrowPause: 20 * time.Second}))
 }
 
@@ -371,7 +392,7 @@ func simulate(t *testing.T, n uint64, tell bool) (resizes int) {
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.before = map[string]core.Task{}
-	s.immortals = rand.New(rand.NewPCG(n, 6))
+	s.immortals, s.deafness = rand.New(rand.NewPCG(n, 6)), rand.New(rand.NewPCG(n, 7))
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
 	s.slow = newSimSlow(s)
 	s.saves = newSimSaves(s)
@@ -423,6 +444,8 @@ func simulate(t *testing.T, n uint64, tell bool) (resizes int) {
 		s.touch()
 	})
 	s.after(s.upTo(8*time.Second), s.fault)
+	s.planDeafness()
+	s.planHold()
 	if s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL {
 		s.after(simSaveEvery, s.saves.save)
 	}

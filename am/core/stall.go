@@ -55,7 +55,7 @@ func (j *Job) complete() bool {
 		case t.state.done():
 			return false
 		}
-		return !t.state.ongoing() || t.unreachable()
+		return !t.state.ongoing() || t.run.pid == 0 || t.unreachable()
 	})
 }
 

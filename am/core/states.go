@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -110,11 +111,27 @@ func (j *Job) becomePrepared(t *task, port int) {
 	j.becomeReady(t)
 }
 
-// becomeUnaddressed: the task is to listen on another port in its container.
+// becomeUnaddressed: the task's agent was told of the port on which it is to listen.
 func (j *Job) becomeUnaddressed(t *task) {
-	j.touch(t)
 	t.loc.port = 0
+	j.becomeTold(t, fmt.Sprintf("listen on port %d", t.port))
 }
+
+// becomeTold: the task's agent was told something, and is to answer. One that was told the
+// same before gets no more time than it had.
+func (j *Job) becomeTold(t *task, what string) {
+	j.touch(t)
+	left, before := j.limits.Answer, t.loc.told
+	if before.what == what {
+		before.suspend(j.now)
+		left = min(left, before.left)
+	}
+	t.loc.told = told{what, allowance{asked: j.now, left: left}}
+	j.countTime(t)
+}
+
+// becomeAnswered: the agent has done what it was told, or need not any longer.
+func (t *task) becomeAnswered() { t.loc.told = told{} }
 
 // becomeReady: the task can start in its container. It was prepared there, or its
 // attempt has ended as it was told to.
@@ -143,12 +160,17 @@ func (j *Job) becomeRunning(t *task, fromServices bool) {
 	t.loss.blamesPeer, t.loss.suspectsServices = false, false
 	t.notBefore = time.Time{}
 	t.state = running
+	j.becomeStarted(t)
 }
+
+// becomeStarted: the task's agent was told to start its attempt.
+func (j *Job) becomeStarted(t *task) { j.becomeTold(t, fmt.Sprintf("start attempt %d", t.run.number)) }
 
 // becomeKnown: the attempt's process is known, so the task is back.
 func (j *Job) becomeKnown(t *task, pid int) {
 	t.run.pid = pid
 	t.loss.since = time.Time{}
+	t.becomeAnswered()
 }
 
 // becomeLingering: the attempt has done its work, and its process stays for other tasks.
@@ -159,24 +181,24 @@ func (j *Job) becomeLingering(t *task) {
 
 // becomeUnneeded: no task needs the process of a lingering attempt any longer, and its end
 // is awaited like that of any other that runs.
-func (j *Job) becomeUnneeded(t *task) {
-	j.touch(t)
-	t.state = running
-}
+func (j *Job) becomeUnneeded(t *task) { t.state = running }
+
+// becomeLetEnd: the task's agent was told to let its lingering attempt end.
+func (j *Job) becomeLetEnd(t *task) { j.becomeTold(t, fmt.Sprintf("let attempt %d end", t.run.number)) }
 
 // becomeStopping: the attempt is told to end within what s has left for that. One that was told
 // so before gets no more time than it had.
 func (j *Job) becomeStopping(t *task, s stop) {
 	j.touch(t)
+	t.becomeAnswered()
 	before := t.run.stop
+	s.asked = j.now
 	if before.reason != "" {
-		s.left = min(s.left, before.left)
+		s.asked, s.left = before.asked, min(s.left, before.left)
 	}
 	t.run.stop, t.run.finishBy = s, time.Time{}
 	t.state = stopping
-	if !t.unreachable() {
-		j.limitStop(t)
-	}
+	j.countTime(t)
 	if !before.until.IsZero() && before.until.Before(t.run.stop.until) {
 		t.run.stop.until = before.until
 	}
@@ -188,22 +210,31 @@ func (j *Job) becomeStoppingTo(t *task, why StopReason, c Cause) {
 	t.run.stop.reason, t.run.stop.cause = why, c
 }
 
-// limitStop has the time begin, or go on, in which an attempt that was told to end may do so.
-func (j *Job) limitStop(t *task) {
-	s, from := &t.run.stop, j.now
-	if s.by.After(from) {
-		from = s.by
+// countTime has the time begin, or go on, in which a connected agent that was told is to
+// answer, and an attempt that was told to end is to have ended.
+func (j *Job) countTime(t *task) {
+	if t.unreachable() {
+		return
 	}
-	s.until = from.Add(s.left)
+	if s := &t.run.stop; j.counts(s.allowance) {
+		from := j.now
+		if s.by.After(from) {
+			from = s.by
+		}
+		s.until = from.Add(s.left)
+	}
+	if a := &t.loc.told; j.counts(a.allowance) {
+		a.until = j.now.Add(a.left)
+	}
 }
 
-// suspendStop has that time stand still since the agent was last heard.
-func (t *task) suspendStop(since time.Time) {
-	s := &t.run.stop
-	if !s.until.IsZero() { // the agent may have been silent before it was told
-		s.left, s.until = min(s.left, s.until.Sub(since)), time.Time{}
-	}
+// counts reports whether a time is to count from now on.
+func (j *Job) counts(a allowance) bool {
+	return !a.asked.IsZero() && a.until.IsZero() && !j.unsent(a.asked)
 }
+
+// unsent reports whether what was decided then may not have been told yet.
+func (j *Job) unsent(decided time.Time) bool { return j.limits.Journaled && decided.After(j.sent) }
 
 // becomeFinishing: the job ends, and the attempt may go on until then.
 func (j *Job) becomeFinishing(t *task, by time.Time) {
@@ -244,6 +275,7 @@ func (j *Job) becomeEnded(t *task, s state) {
 // endAttempt resets what belongs to an attempt that has not ended.
 func (t *task) endAttempt() {
 	t.run.pid, t.run.stop, t.run.finishBy = 0, stop{}, time.Time{}
+	t.becomeAnswered()
 }
 
 // becomeUnreachable: nothing was heard of the task's agent since then. It may be back
@@ -255,7 +287,8 @@ func (j *Job) becomeUnreachable(t *task, since, deadline time.Time) {
 	}
 	t.loc.agentPID = 0
 	t.loc.silent, t.loc.deadline = since, deadline
-	t.suspendStop(since)
+	t.run.stop.suspend(since)
+	t.loc.told.suspend(since)
 }
 
 // becomeReachable: the agent is connected again, and what it prepared is in place.
@@ -263,8 +296,11 @@ func (j *Job) becomeReachable(t *task, e AgentConnected) {
 	j.touch(t)
 	t.loc.host, t.loc.agentPID, t.loc.port = e.Host, e.PID, e.Port
 	t.loc.silent, t.loc.deadline, t.loc.files = time.Time{}, time.Time{}, localizing{}
-	if t.state == stopping {
-		j.limitStop(t)
+	t.loc.told.suspend(j.now)
+	t.loc.told.asked = time.Time{} // it has done that, or is told again
+	if t.state == stopping {       // it is told again
+		t.run.stop.asked = j.now
+		j.countTime(t)
 	}
 }
 
@@ -354,8 +390,8 @@ func (j *Job) restoreState(t *task, r TaskRecord) {
 	case t.state == running && r.FinishBy != 0:
 		j.becomeFinishing(t, fromMilli(r.FinishBy))
 	case t.state == running && r.Stop != nil:
-		j.becomeStopping(t, stop{reason: r.Stop.Reason, cause: r.Stop.Cause, by: fromMilli(r.Stop.By), left: j.stopLimit()})
-		t.run.stop.until = time.Time{} // its agent is not connected yet
+		j.becomeStopping(t, stop{reason: r.Stop.Reason, cause: r.Stop.Cause, by: fromMilli(r.Stop.By), allowance: allowance{left: j.stopLimit()}})
+		t.run.stop.asked, t.run.stop.until = time.Time{}, time.Time{} // its agent is not connected yet
 	}
 	if r.LeaveBy != 0 {
 		j.becomeLeaving(t, leaveOrder{by: fromMilli(r.LeaveBy), grace: time.Duration(r.Grace) * time.Millisecond, reason: r.LeaveReason})

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -286,4 +287,82 @@ func TestASuccessorAwaitsTheLeaseOfWhatItGivesBack(t *testing.T) {
 	}
 	p.wait(30 * time.Second)
 	p.says("Task:worker-0 Attempt:1")
+}
+
+// TestAStopIsTakenOver: an attempt that an application master has told to end, of which the next
+// one has not read, ends for what it was told to, and holds nobody up if it hangs, in what is
+// left of the time for that.
+func TestAStopIsTakenOver(t *testing.T) {
+	const gone = -10 * time.Second // SIGKILL was sent so long ago
+	running := func(p *player, task string, s *core.Stopping) core.AgentConnected {
+		i := strings.TrimPrefix(task, "worker-")
+		c := map[string]string{"0": "c1", "1": "c2"}[i]
+		return core.AgentConnected{Container: c, Host: "h", PID: 100, Task: task, Port: 20000, PeerPort: 20000, TaskPID: 200, Stopping: s}
+	}
+	for name, c := range map[string]struct {
+		roles   []*proto.RoleSpec
+		reason  core.StopReason
+		cause   core.Cause
+		killIn  time.Duration
+		journal bool // there is one, from before the stop
+		says    []string
+	}{
+		"all start again together":              {ranks(2), core.StopTogether, 0, gone, false, nil},
+		"all start again, which is not written": {ranks(2), core.StopTogether, 0, gone, true, []string{"generation 1: all tasks start again because worker-1"}},
+		"it has to leave":                       {psAndWorkers(0, 2), core.StopToLeave, core.CausePreempted, gone, false, []string{"Text:attempt 0: container lost"}},
+		"it has to leave, and has time":         {psAndWorkers(0, 2), core.StopToLeave, core.CausePreempted, 5 * time.Second, false, nil},
+		"a person asked for its restart":        {psAndWorkers(0, 2), core.StopRequested, 0, gone, true, nil},
+		"it had stalled":                        {psAndWorkers(0, 2), core.StopStalled, 0, gone, false, nil},
+		"the job ended, as nobody knows":        {psAndWorkers(0, 2), core.StopJobEnds, 0, gone, false, nil},
+		"for what no program of now says":       {psAndWorkers(0, 2), "whim", 0, gone, false, nil},
+	} {
+		for _, hangs := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, hangs: %v", name, hangs), func(t *testing.T) {
+				p := play(t, c.roles, 3)
+				p.step(core.Begin{})
+				p.wait(5 * time.Minute)
+				p.forgets = !c.journal
+				mark := p.log.Len()
+				p.mute["AgentDisconnected"] = hangs
+				p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+				p.step(running(p, "worker-0", nil))
+				p.mute["TaskExited"] = true
+				p.step(running(p, "worker-1", &core.Stopping{Reason: c.reason, Cause: c.cause, KillIn: c.killIn}))
+				delete(p.mute, "TaskExited")
+				if p.job.Generation() == 1 { // the other has been stopped with it
+					p.exit("worker-0", core.TaskExited{Signal: 15, Stopped: true})
+				}
+				const until = "has not ended within 30s of SIGKILL"
+				if hangs {
+					p.wait(limits.Kill + c.killIn - 2*time.Second)
+					if strings.Contains(p.since(mark), until) {
+						t.Fatalf("it is given up too early\n%s", p.since(mark))
+					}
+					p.wait(4*time.Second + limits.LeaseExpiry)
+					p.says(until)
+				} else {
+					p.wait(time.Second)
+					p.exit("worker-1", core.TaskExited{Signal: 15, Stopped: true})
+				}
+				p.wait(time.Minute)
+				for _, s := range c.says {
+					if !hangs && c.reason == core.StopToLeave {
+						s = "container preempted"
+					}
+					p.says(s)
+				}
+				p.state(proto.JobState_JOB_STATE_RUNNING)
+				is, other := p.named("worker-1"), p.named("worker-0")
+				if is.State != proto.TaskState_TASK_STATE_RUNNING || is.Attempt != 1 || hangs && is.Container == "c2" {
+					t.Errorf("attempt %d in %s is %s\n%s", is.Attempt, is.Container, is.State, p.since(mark))
+				}
+				if want := map[bool]int{true: 1}[c.reason == core.StopTogether]; other.Attempt != want {
+					t.Errorf("the other runs attempt %d, want %d\n%s", other.Attempt, want, p.since(mark))
+				}
+				if n := is.Failures(); n != 0 && c.reason != core.StopStalled {
+					t.Errorf("it is charged with %d failures\n%s", n, p.since(mark))
+				}
+			})
+		}
+	}
 }

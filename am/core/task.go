@@ -65,14 +65,15 @@ type task struct {
 	// expiring are containers whose agents may still run an attempt, until when at
 	// the latest; nothing is started before their leases have expired.
 	expiring  map[string]time.Time
-	departed  map[string]bool // those of expiring in which its attempt has ended: an agent writes what is left
-	notBefore time.Time       // it does not start before: the delay after a failure
-	parked    bool            // the generation that was formed last is without it (group.go)
-	absence   absence         // while it is parked or surplus
-	surplus   bool            // a person wants fewer tasks of its role (scale.go)
-	dirty     bool            // the store was not prepared since its last attempt ended, or ever
-	dirtied   time.Time       // when that attempt ended; zero: none has for this application master
-	listed    bool            // in Job.busy
+	departed  map[string]bool    // those of expiring in which its attempt has ended: an agent writes what is left
+	releases  map[string]release // those of expiring whose agents are told to end
+	notBefore time.Time          // it does not start before: the delay after a failure
+	parked    bool               // the generation that was formed last is without it (group.go)
+	absence   absence            // while it is parked or surplus
+	surplus   bool               // a person wants fewer tasks of its role (scale.go)
+	dirty     bool               // the store was not prepared since its last attempt ended, or ever
+	dirtied   time.Time          // when that attempt ended; zero: none has for this application master
+	listed    bool               // in Job.busy
 }
 
 // location is the container that a task is in, and its agent. The zero value is none.
@@ -84,6 +85,7 @@ type location struct {
 	silent          time.Time  // since when the agent is unreachable
 	deadline        time.Time  // of attach, prepare, or the return of the agent
 	files           localizing // before the agent has attached
+	told            told       // what the agent has not answered yet
 	orphan          *orphan    // nil: YARN has not lost the container
 	leave           leaveOrder
 	slow            bool // it has to leave since it is a straggler there
@@ -128,13 +130,38 @@ type attempt struct {
 
 // stop is why an attempt was told to end, and what follows. The zero value: it was not.
 type stop struct {
-	reason StopReason
-	cause  Cause     // with StopToLeave
-	by     time.Time // until when the attempt has time to end; zero: what all get
-	// left is how much longer it may take to end, after by, counted while its agent is
-	// connected, and until is the end of that; zero: the agent is unreachable.
+	reason    StopReason
+	cause     Cause     // with StopToLeave
+	by        time.Time // until when the attempt has time to end; zero: what all get
+	allowance           // to end, after by
+}
+
+// release is that an agent is to end, and how long after it was told its lease has expired.
+type release struct {
+	decided   time.Time
+	wait      time.Duration
+	preempted bool // the ResourceManager has said that the container has ended
+}
+
+// told is what a connected agent was told and is to answer. The zero value: nothing.
+type told struct {
+	what string // for the event log
+	allowance
+}
+
+// allowance is how long an agent may still take for something. It counts while the agent is
+// connected, from when it was told.
+type allowance struct {
+	asked time.Time // when that was decided
 	left  time.Duration
-	until time.Time
+	until time.Time // the end of that; zero: it does not count now
+}
+
+// suspend has the time stand still since the agent was last heard.
+func (a *allowance) suspend(since time.Time) {
+	if !a.until.IsZero() { // the agent may have been silent before it was told
+		a.left, a.until = min(a.left, a.until.Sub(since)), time.Time{}
+	}
 }
 
 // StopReason is why an attempt was told to end.

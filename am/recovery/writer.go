@@ -42,7 +42,8 @@ type JournalWriter struct {
 	jobEnds context.Context // done when messages need not wait for the journal any longer
 	expire  context.CancelFunc
 
-	written []byte // the file's content
+	written []byte         // the file's content
+	sent    chan time.Time // capacity 1: the latest
 
 	address    *AddressReader
 	superseded chan struct{} // closed once there is a successor
@@ -53,7 +54,8 @@ type Entry struct {
 	Journal Journal
 	// WriteAhead: the messages must not be sent before the journal is durable.
 	WriteAhead bool
-	Send       []func() // in order; they must not block
+	Send       []func()  // in order; they must not block
+	Decided    time.Time // when the last of what Send tells was decided
 }
 
 // NewJournalWriter returns the writer of a master attempt's journal in the job's
@@ -61,13 +63,17 @@ type Entry struct {
 func NewJournalWriter(dir store.Store, attempt int, log *logrus.Entry) *JournalWriter {
 	w := &JournalWriter{
 		dir: dir, name: journalName(attempt), attempt: attempt, log: log, entries: mailbox.New[Entry](),
-		address: NewAddressReader(dir), superseded: make(chan struct{}),
+		address: NewAddressReader(dir), superseded: make(chan struct{}), sent: make(chan time.Time, 1),
 	}
 	w.jobEnds, w.expire = context.WithCancel(context.Background())
 	return w
 }
 
 // Superseded returns a channel that is closed once a successor has announced itself.
+// Sent receives when what was sent last had been decided: all that was decided until then has
+// been sent.
+func (w *JournalWriter) Sent() <-chan time.Time { return w.sent }
+
 func (w *JournalWriter) Superseded() <-chan struct{} { return w.superseded }
 
 // JobEnds bounds what is left to be written: a store that does not answer must not keep
@@ -77,7 +83,7 @@ func (w *JournalWriter) JobEnds() { w.expire() }
 // Enqueue takes an entry. It does not block. It is for one goroutine.
 func (w *JournalWriter) Enqueue(e Entry) {
 	w.latest.Store(&e.Journal) // first: the journal is never older than an entry that Run takes
-	w.entries.Put(Entry{WriteAhead: e.WriteAhead, Send: e.Send})
+	w.entries.Put(Entry{WriteAhead: e.WriteAhead, Send: e.Send, Decided: e.Decided})
 }
 
 // Run writes entries and sends their messages until ctx ends or the master is superseded.
@@ -113,10 +119,19 @@ func (w *JournalWriter) Run(ctx context.Context) {
 		} else if batched == nil {
 			batched = time.After(batchDelay)
 		}
+		var sent time.Time
 		for _, e := range queue {
 			for _, send := range e.Send {
 				send()
+				sent = e.Decided
 			}
+		}
+		if !sent.IsZero() {
+			select {
+			case <-w.sent:
+			default:
+			}
+			w.sent <- sent
 		}
 	}
 }

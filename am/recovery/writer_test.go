@@ -81,17 +81,25 @@ func TestMessagesFollowTheirJournalEntry(t *testing.T) {
 		w, dir := startWriter(t)
 		dir.down.Store(true)
 		var sent []string
+		decided := time.Now()
+		defer func() {
+			if at := <-w.Sent(); !at.Equal(decided.Add(time.Second)) {
+				t.Errorf("said to be sent is what was decided until %v, want %v", at, decided.Add(time.Second))
+			}
+		}()
 		w.Enqueue(entry(7, true, func() {
 			if !journaled(t, dir, 8) {
 				t.Error("a message is sent before its entry, or a later one, is in the journal")
 			}
 			sent = append(sent, "first")
 		}))
-		w.Enqueue(entry(8, false, func() { sent = append(sent, "second") }))
+		second := entry(8, false, func() { sent = append(sent, "second") })
+		second.Decided = decided.Add(time.Second)
+		w.Enqueue(second)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(sent) != 0 {
-			t.Fatalf("without a journal, %q are sent", sent)
+		if len(sent) != 0 || len(w.Sent()) != 0 {
+			t.Fatalf("without a journal, %q are sent, or said to be", sent)
 		}
 		dir.down.Store(false)
 		time.Sleep(time.Second)

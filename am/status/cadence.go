@@ -23,6 +23,18 @@ type cadence struct {
 	at   []time.Time // the oldest first
 }
 
+// cadenceOf returns the cadence of a predecessor that knew the newest complete checkpoint and
+// expected another: one after the distance that it had come to know; zero: it did not.
+func cadenceOf(step, atMS, nextMS int64) cadence {
+	c := cadence{step: step}
+	if distance := nextMS - atMS; atMS != 0 && distance > 0 {
+		for i := range int64(cadenceLeast + 1) {
+			c.at = append(c.at, time.UnixMilli(atMS-(cadenceLeast-i)*distance))
+		}
+	}
+	return c
+}
+
 // complete takes in the step of the newest complete checkpoint. It may be called for one
 // several times. Where the step is an earlier one, the job was rolled back, and what was before
 // does not count.

@@ -87,9 +87,29 @@ func TestACheckpointFromBefore(t *testing.T) {
 		t.Errorf("found again, it was complete at %d, and the next is expected at %d", s.status.CompleteStepAtUnixMs, s.status.NextCheckpointUnixMs)
 	}
 	s.FoundComplete(200, at)
-	if s.status.CompleteStep != 200 || s.status.CompleteStepAtUnixMs != 5000 || s.status.NextCheckpointUnixMs != 0 {
+	if s.status.CompleteStep != 200 || s.status.CompleteStepAtUnixMs != 5000 || s.status.NextCheckpointUnixMs != 10000 {
 		t.Errorf("step %d was complete at %d, and the next is expected at %d", s.status.CompleteStep, s.status.CompleteStepAtUnixMs, s.status.NextCheckpointUnixMs)
 	}
+}
+
+// TestTheCadenceIsTakenOver: the first checkpoint that is complete under another application master
+// does not make it forget how far apart they are.
+func TestTheCadenceIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now()
+		saved := &proto.JobStatus{CompleteStep: 100, CompleteStepAtUnixMs: at.UnixMilli(), NextCheckpointUnixMs: at.Add(10 * time.Minute).UnixMilli()}
+		s := New(saved, samples.New("", at, nil), nil, 0)
+		time.Sleep(10 * time.Minute)
+		s.SetCompleteStep(200)
+		if want := time.Now().Add(10 * time.Minute).UnixMilli(); s.status.NextCheckpointUnixMs != want {
+			t.Errorf("the next is expected at %d, want %d", s.status.NextCheckpointUnixMs, want)
+		}
+		s = New(&proto.JobStatus{CompleteStep: 100, CompleteStepAtUnixMs: at.UnixMilli()}, samples.New("", at, nil), nil, 0)
+		s.SetCompleteStep(200)
+		if s.status.NextCheckpointUnixMs != 0 {
+			t.Errorf("the next is expected at %d, of which nobody knows", s.status.NextCheckpointUnixMs)
+		}
+	})
 }
 
 // TestLogsAreNotKeptForEver: of containers that have ended, few are remembered.

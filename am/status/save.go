@@ -39,10 +39,15 @@ func TakeOver(begun, saved *proto.JobStatus) {
 	begun.CompleteStepAtUnixMs, begun.NextCheckpointUnixMs, begun.SaveMs = saved.CompleteStepAtUnixMs, saved.NextCheckpointUnixMs, saved.SaveMs
 	begun.Scalars, begun.Generations = saved.Scalars, saved.Generations
 	for _, t := range saved.Tasks {
-		begun.Tasks = append(begun.Tasks, &proto.TaskStatus{
+		b := &proto.TaskStatus{
 			Task: t.Task, Attempt: t.Attempt, Step: t.Step, StepAtUnixMs: t.StepAtUnixMs,
 			MemoryPeakBytes: t.MemoryPeakBytes, Line: t.Line, LineAtUnixMs: t.LineAtUnixMs, RestoreMs: t.RestoreMs,
-		})
+			Why: t.Why, Tail: t.Tail, ExitCode: t.ExitCode, ExitSignal: t.ExitSignal, Stages: t.Stages,
+		}
+		if t.State == proto.TaskState_TASK_STATE_PARKED { // it says why the others work without it
+			b.Why = ""
+		}
+		begun.Tasks = append(begun.Tasks, b)
 	}
 }
 

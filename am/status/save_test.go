@@ -2,12 +2,14 @@ package status_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"holdfast/am/core"
 	"holdfast/am/status"
 	"holdfast/am/status/samples"
 	"holdfast/hdfsckpt/store"
@@ -64,8 +66,8 @@ func TestTakeOver(t *testing.T) {
 			"steps_per_second", "am_rss_bytes", "am_host", "stages", "total_steps", "avoided_nodes", "queue", "am_logs_url",
 		}},
 		{begun.Tasks[0].ProtoReflect(), []string{
-			"role", "index", "state", "why", "failures", "container", "node", "port", "real_address", "pid", "rss_bytes", "agent_pid",
-			"agent_rss_bytes", "warm_rss_bytes", "warm_status", "tail", "stages", "exit_code", "exit_signal", "cpu_cores", "vcores",
+			"role", "index", "state", "failures", "container", "node", "port", "real_address", "pid", "rss_bytes", "agent_pid",
+			"agent_rss_bytes", "warm_rss_bytes", "warm_status", "cpu_cores", "vcores",
 			"memory_limit_bytes", "gpus", "web_url", "sent_bytes_per_second", "received_bytes_per_second", "gpu_percent",
 			"gpu_memory_bytes", "gpu_memory_limit_bytes", "resources", "step_seconds", "shared_steps", "work_share", "straggler",
 			"pressure", "parked_since_unix_ms", "parked_cause", "container_logs_url",
@@ -78,6 +80,46 @@ func TestTakeOver(t *testing.T) {
 				t.Errorf("%s is taken over: %v", f.FullName(), c.message.Has(f))
 			}
 		}
+	}
+}
+
+// TestTheLastLossIsTakenOver: why a task was lost last is told until core knows of another loss, or
+// has set the task aside, or it has succeeded.
+func TestTheLastLossIsTakenOver(t *testing.T) {
+	role := &proto.RoleSpec{Name: "worker", Count: 1, MemoryMb: 256, Vcores: 1, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED}
+	code := int32(3)
+	for name, c := range map[string]struct {
+		event core.Event
+		why   string
+		tail  string
+		code  int32
+	}{
+		"it runs on":       {core.Tick{}, "ValueError: no", "Traceback", 3},
+		"it is lost":       {core.TaskExited{Container: "c1", Attempt: 1, Code: 7, Tail: []string{"later"}}, "exit code 7", "later", 7},
+		"it has succeeded": {core.TaskExited{Container: "c1", Attempt: 1}, "", "Traceback", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := core.New([]core.Task{{Name: "worker-0", Role: role}}, 3, 0, core.Limits{})
+			job.Resume(core.Journal{Tasks: []core.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Container: "c1", Port: 1, PID: 8}}})
+			begun := &proto.JobStatus{}
+			status.TakeOver(begun, &proto.JobStatus{Tasks: []*proto.TaskStatus{{
+				Task: "worker-0", Attempt: 1, Why: "ValueError: no", Tail: []string{"Traceback"}, ExitCode: &code,
+			}}})
+			s := status.New(begun, nil, nil, 0)
+			now := time.Unix(1000, 0)
+			for _, e := range []core.Event{
+				core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}},
+				core.AgentConnected{Container: "c1", Host: "h", PID: 7, Task: "worker-0", Port: 1, PeerPort: 1, Attempt: 1, TaskPID: 8},
+				c.event,
+			} {
+				job.Step(now, e)
+				s.Apply(job, nil, nil)
+			}
+			is, _ := s.Snapshot()
+			if w := is.Tasks[0]; w.Why != c.why || strings.Join(w.Tail, "") != c.tail || w.GetExitCode() != c.code {
+				t.Errorf("it is told: %s, exit code %d, %q", w.Why, w.GetExitCode(), w.Tail)
+			}
+		})
 	}
 }
 

@@ -52,6 +52,15 @@ func NewStages() *Stages {
 	}
 }
 
+// TakeOver has the records of tasks go on from what an application master before has saved.
+func (s *Stages) TakeOver(saved *proto.JobStatus) {
+	for _, t := range saved.Tasks {
+		if len(t.Stages) > 0 {
+			s.of[t.Task] = t.Stages
+		}
+	}
+}
+
 // ByTask returns the stages of each task, in order of time, for reading only. The lists
 // in it do not change later.
 func (s *Stages) ByTask() map[string][]*proto.Stage { return s.of }

@@ -50,6 +50,8 @@ type Store struct {
 	news     chan struct{}                // the same, for changes other than by heartbeats
 	hosted   map[string]*proto.TaskStatus // by container
 	complete bool                         // every task that is to run does
+	// inherited are the tasks of whose last loss the predecessor knew, and core does not.
+	inherited map[string]bool
 
 	totalGiven bool // the number of all steps, by the job's user
 	cadence    cadence
@@ -62,10 +64,15 @@ type Store struct {
 // of all steps in status is that of the job's user, and stays. kill
 // is called when a client asks to kill the job, and must not block.
 func New(status *proto.JobStatus, samples *samples.Samples, kill func(why string), stopGrace time.Duration) *Store {
-	return &Store{
-		status: status, progress: newProgress(), totals: newTotals(status.Incidents), samples: samples,
+	s := &Store{
+		status: status, progress: newProgress(), totals: newTotals(status.Incidents), samples: samples, inherited: map[string]bool{},
 		kill: kill, stopGrace: stopGrace, totalGiven: status.TotalSteps != 0, began: time.Now(),
+		cadence: cadenceOf(status.CompleteStep, status.CompleteStepAtUnixMs, status.NextCheckpointUnixMs),
 	}
+	for _, t := range status.Tasks {
+		s.inherited[t.Task] = true
+	}
+	return s
 }
 
 // Update calls f to edit the status, under the store's lock, and notifies watchers.
@@ -146,7 +153,10 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 			if status.Tasks[i].Attempt != int32(t.Attempt) {
 				s.progress.begin(t.Name)
 			}
-			updateTask(status.Tasks[i], t)
+			if t.Why != "" || t.Parked {
+				delete(s.inherited, t.Name)
+			}
+			updateTask(status.Tasks[i], t, s.inherited[t.Name])
 			status.Tasks[i].Stages, status.Tasks[i].ContainerLogsUrl = stages[t.Name], s.logs[t.Container]
 			s.hosted[t.Container] = status.Tasks[i]
 			s.complete = s.complete && (t.Parked || t.State != proto.TaskState_TASK_STATE_WAITING) && t.State != proto.TaskState_TASK_STATE_RESTARTING
@@ -324,11 +334,7 @@ func (s *Store) SetCompleteStep(step int64) {
 	s.samples.AddCheckpoint(now, step)
 	s.Update(func(status *proto.JobStatus) {
 		status.CompleteStep, status.CompleteStepAtUnixMs = step, now.UnixMilli()
-		s.cadence.complete(step, now)
-		status.NextCheckpointUnixMs = 0
-		if next := s.cadence.next(); !next.IsZero() {
-			status.NextCheckpointUnixMs = next.UnixMilli()
-		}
+		s.expectNext(step, now)
 	})
 }
 
@@ -338,10 +344,20 @@ func (s *Store) FoundComplete(step int64, at time.Time) {
 	s.Update(func(status *proto.JobStatus) {
 		if status.CompleteStep != step || status.CompleteStepAtUnixMs == 0 {
 			status.CompleteStep, status.CompleteStepAtUnixMs = step, at.UnixMilli()
-			status.NextCheckpointUnixMs, status.SaveMs = 0, nil
+			status.SaveMs = nil
 		}
-		s.cadence.complete(step, time.UnixMilli(status.CompleteStepAtUnixMs))
+		s.expectNext(step, time.UnixMilli(status.CompleteStepAtUnixMs))
 	})
+}
+
+// expectNext takes in when the newest complete checkpoint was complete, and expects the next. s.mu
+// is held.
+func (s *Store) expectNext(step int64, at time.Time) {
+	s.cadence.complete(step, at)
+	s.status.NextCheckpointUnixMs = 0
+	if next := s.cadence.next(); !next.IsZero() {
+		s.status.NextCheckpointUnixMs = next.UnixMilli()
+	}
 }
 
 // SetLogs sets the URL of the NodeManager's page with the logs of a container.
@@ -391,8 +407,9 @@ func (s *Store) LastRecovery() string {
 	return ""
 }
 
-// updateTask copies what core knows about a task; what its agent reports stays.
-func updateTask(s *proto.TaskStatus, t core.Task) {
+// updateTask copies what core knows about a task; what its agent reports stays, and if that is
+// inherited, how it was lost last.
+func updateTask(s *proto.TaskStatus, t core.Task, inherited bool) {
 	if s.Attempt != int32(t.Attempt) {
 		s.Line, s.LineAtUnixMs, s.RestoreMs = "", 0, nil // they were the last one's
 	}
@@ -405,7 +422,12 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 	if t.Container != "" || !t.State.Done() { // else it says where the task has run
 		s.Container, s.Node = t.Container, t.Node
 	}
-	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
+	s.Pid, s.AgentPid, s.Port = int32(t.PID), int32(t.AgentPID), int32(t.Port)
+	if !inherited {
+		updateLoss(s, t)
+	} else if t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+		s.Why = ""
+	}
 	s.ParkedSinceUnixMs, s.ParkedCause = 0, ""
 	if t.Parked {
 		s.State, s.Why = proto.TaskState_TASK_STATE_PARKED, "the others work without it"
@@ -420,17 +442,22 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 		}
 	}
 	updateSpeed(s, t)
-	s.ExitCode, s.ExitSignal = nil, int32(t.Exit.Signal)
-	if t.Exit.Code != 0 || t.Exit.Signal != 0 {
-		code := int32(t.Exit.Code)
-		s.ExitCode = &code
-	}
 	s.RealAddress, s.WebUrl = "", ""
 	if t.RealPort != 0 {
 		s.RealAddress = net.JoinHostPort(t.Host, strconv.Itoa(t.RealPort))
 		if t.Role.WebPath != "" && t.State == proto.TaskState_TASK_STATE_RUNNING {
 			s.WebUrl = "http://" + s.RealAddress + t.Role.WebPath
 		}
+	}
+}
+
+// updateLoss copies how a task was lost last.
+func updateLoss(s *proto.TaskStatus, t core.Task) {
+	s.Why, s.Tail = t.Why, t.Tail
+	s.ExitCode, s.ExitSignal = nil, int32(t.Exit.Signal)
+	if t.Exit.Code != 0 || t.Exit.Signal != 0 {
+		code := int32(t.Exit.Code)
+		s.ExitCode = &code
 	}
 }
 

@@ -78,8 +78,18 @@ var mutations = []mutation{
 	{"what does not end although it is killed is waited for", "deadlines.go",
 		`		if j.past(t.run.stop.until) {`, `		if false {`},
 	{"what does not end is followed by another attempt before its lease has expired", "loss.go",
-		`	j.awaitExpiry(t, c, j.now.Add(j.limits.LeaseExpiry))
-	j.emit(ReleaseAgent{c, "the task`, `	j.emit(ReleaseAgent{c, "the task`},
+		`	j.awaitRelease(t, c, j.limits.LeaseExpiry)
+	j.emit(ReleaseAgent{c, toAgent}`, `	j.emit(ReleaseAgent{c, toAgent}`},
+	{"an agent that does not answer is waited for", "deadlines.go",
+		`		if j.past(t.loc.told.until) {`, `		if false {`},
+	{"who was not told yet is given up for not doing it", "states.go",
+		`return j.limits.Journaled && decided.After(j.sent)`, `return false`},
+	{"the lease of an agent counts as expired that was not told to end yet", "deadlines.go",
+		`is && j.unsent(r.decided) {`, `is && false && j.unsent(r.decided) {`},
+	{"a stop that another application master has decided is forgotten", "containers.go",
+		`		if e.Stopping != nil && e.Attempt`, `		if false && e.Attempt`},
+	{"a stall is put down to an attempt that was not started", "stall.go",
+		` || t.run.pid == 0 ||`, ` ||`},
 	{"of a job whose steps are told of again, users see that they are not", "stall.go",
 		`		j.record(nil, KindNote, again)
 `, ``},
@@ -145,7 +155,9 @@ var mutations = []mutation{
 		`		n -= n % r.Multiple
 `, ``},
 	{"what YARN says has ended because it was given back is taken for ended", "loss.go",
-		` && e.Cause != CauseReleased {`, ` {`},
+		` && e.Cause != CauseReleased && e.Cause`, ` && e.Cause`},
+	{"what is preempted is taken for ended at once", "loss.go",
+		`	if c == CausePreempted && t.loc.agentPID != 0 && t.state.active() {`, `	if false {`},
 	{"a group goes on while a lost member can complete a save", "group.go",
 		`			list = append(list, t.expiringContainers()...)
 `, ``},

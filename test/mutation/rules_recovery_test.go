@@ -43,10 +43,66 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "what does not end although it is killed is given up, however often its agent comes and goes",
-		file:    "am/core/states.go",
-		old:     `s.left, s.until = min(s.left, s.until.Sub(since)), time.Time{}`,
-		new:     `s.until = time.Time{}`,
+		file:    "am/core/task.go",
+		old:     `a.left, a.until = min(a.left, a.until.Sub(since)), time.Time{}`,
+		new:     `a.until = time.Time{}`,
 		pkg:     "am/core", test: "TestWhatDoesNotEndWhereItsAgentComesAndGoes",
+	},
+	{
+		promise: "an agent that could not end its task does not leave as if it had",
+		file:    "container/agent.go",
+		old:     `	case left != nil: // to close`,
+		new:     `	case false: // to close`,
+		pkg:     "container", test: "TestAnAgentLeavesWhatCannotBeKilled",
+	},
+	{
+		promise: "an agent that was told to end and does not loses its lease",
+		file:    "am/agents/server.go",
+		old:     `			if !st.released.Load() {`,
+		new:     `			if true {`,
+		pkg:     "am/agents", test: "TestTheLeaseOfWhoWasReleasedEnds",
+	},
+	{
+		promise: "an agent that was connected anew is not told what was meant for it before",
+		file:    "am/agents/server.go",
+		old: `			st.released.Store(true)
+		}
+		st.enqueue(single{m})
+`,
+		new: `			st.released.Store(true)
+		}
+		s.send(container, m)
+`,
+		pkg: "am/agents", test: "TestWhatIsMeantForOneStream",
+	},
+	{
+		promise: "what was killed under a master before this one is given up within what is left of the time for that",
+		file:    "am/core/loss.go",
+		old:     `		at.left = min(at.left, j.limits.Kill+s.KillIn)`,
+		new:     `		_ = at.left`,
+		pkg:     "am/core", test: "TestAStopIsTakenOver",
+	},
+	{
+		promise: "an agent tells the next master that its attempt is to end",
+		file:    "container/connection.go",
+		old: `		h.Stopping = a.attempt.reportStop()
+`,
+		new: ``,
+		pkg: "container", test: "TestTheNextMasterHearsWhatIsStopped",
+	},
+	{
+		promise: "why a task was lost last is told under another master, too",
+		file:    "am/status/store.go",
+		old:     `			if t.Why != "" || t.Parked {`,
+		new:     `			if true {`,
+		pkg:     "am/status", test: "TestTheLastLossIsTakenOver",
+	},
+	{
+		promise: "when the next checkpoint is expected is told under another master, too",
+		file:    "am/status/cadence.go",
+		old:     `atMS != 0 && distance > 0`,
+		new:     `false && distance > 0`,
+		pkg:     "am/status", test: "TestTheCadenceIsTakenOver",
 	},
 	{
 		promise: "what the job can do without does not end it by the loss of its containers",
