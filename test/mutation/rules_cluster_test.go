@@ -909,7 +909,7 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "a plan on the page is of what was asked for",
-		file:    "am/web/parameters.go",
+		file:    "am/web/query.go",
 		old:     `if err != nil || n < least {`,
 		new:     `if err != nil && n > least {`,
 		pkg:     "am/web", test: "TestAPlanIsOfWhatWasAskedFor",
