@@ -30,7 +30,7 @@ func (j *Job) lost(t *task, c Cause) {
 	}
 	j.emit(Record{Task: t.name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
 		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.run.number, 0), c, t.loss.why)})
-	if t.together() && t.run.number >= 0 && !j.isParked(t) {
+	if t.together() && t.run.number >= 0 {
 		j.restart(t, "", j.afterLoss, (*task).together)
 	}
 }

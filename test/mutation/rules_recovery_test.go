@@ -126,6 +126,13 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestWhoWaitsWhereOthersWorkKeepsNobodyFromMoving",
 	},
 	{
+		promise: "the loss of a parked task concerns nobody",
+		file:    "am/core/loss.go",
+		old:     `if unneeded && without {`,
+		new:     `if false {`,
+		pkg:     "am/core", test: "TestAGroupWaitsForAWhileForWhatItLost",
+	},
+	{
 		promise: "the loss of a container of a parked task is no incident",
 		file:    "am/core/loss.go",
 		old:     `if unneeded && without {`,
@@ -288,13 +295,6 @@ var recoveryRules = []rule{
 		old:     `j.ending() && !e.Orderly:`,
 		new:     `false:`,
 		pkg:     "am/core", test: "TestAnAgentThatSavesItsLogsIsAwaited",
-	},
-	{
-		promise: "the loss of a parked task concerns nobody",
-		file:    "am/core/loss.go",
-		old:     `t.run.number >= 0 && !j.isParked(t) {`,
-		new:     `t.run.number >= 0 {`,
-		pkg:     "am/core", test: "TestAGroupWaitsForAWhileForWhatItLost",
 	},
 	{
 		promise: "a group keeps its size where the checkpoint needs it",
