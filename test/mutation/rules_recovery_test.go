@@ -53,7 +53,7 @@ var recoveryRules = []rule{
 		file:    "container/agent.go",
 		old:     `	case left != nil: // to close`,
 		new:     `	case false: // to close`,
-		pkg:     "container", test: "TestAnAgentLeavesWhatCannotBeKilled",
+		pkg:     "container", test: "TestAnAgentLeavesWhatCannotBeKilled", limit: 5 * time.Minute,
 	},
 	{
 		promise: "an agent that was told to end and does not loses its lease",
@@ -88,7 +88,7 @@ var recoveryRules = []rule{
 		old: `		h.Stopping = a.attempt.reportStop()
 `,
 		new: ``,
-		pkg: "container", test: "TestTheNextMasterHearsWhatIsStopped",
+		pkg: "container", test: "TestTheNextMasterHearsWhatIsStopped", limit: 5 * time.Minute,
 	},
 	{
 		promise: "why a task was lost last is told under another master, too",
