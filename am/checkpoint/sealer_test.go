@@ -371,12 +371,16 @@ func TestAManifestThatIsNotReadIsToldOnce(t *testing.T) {
 	spoil := func() {
 		t.Helper()
 		name := filepath.Join(s.store.URI(), manifest.Path("model-10.pt"))
+		whole := filepath.Join(t.TempDir(), "manifest") // which nobody reads before it is
 		err := os.MkdirAll(filepath.Dir(name), 0o755)
 		if err == nil {
-			err = os.WriteFile(name, nil, 0o644)
+			err = os.WriteFile(whole, nil, 0o644)
 		}
 		if err == nil {
-			err = os.Truncate(name, size) // no room is taken
+			err = os.Truncate(whole, size) // no room is taken
+		}
+		if err == nil {
+			err = os.Rename(whole, name)
 		}
 		if err != nil {
 			t.Fatal(err)
