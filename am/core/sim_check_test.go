@@ -67,7 +67,7 @@ func (s *sim) checkUnneeded(a core.Record) {
 		if o.Role != t.Role || o.Name == name {
 			continue
 		}
-		if o.State == proto.TaskState_TASK_STATE_RUNNING && !o.Parked {
+		if o.State == proto.TaskState_TASK_STATE_RUNNING && !o.Parked && o.AgentPID != 0 { // else it may be lost, too
 			works++
 		}
 		if fit(o) || fit(after) {

@@ -328,7 +328,7 @@ func (s *sim) checkOrphan(b *simBox) {
 		within += 2 * limits.LeaseExpiry
 	}
 	s.after(within, func() {
-		if s.epoch == epoch && !s.heldSince(since) && b.excused && b.connected && b.line == line && b.process != nil && !b.process.immortal && s.finish == nil {
+		if s.epoch == epoch && !s.heldSince(since) && b.excused && !b.found.After(since) && b.connected && b.line == line && b.process != nil && !b.process.immortal && s.finish == nil {
 			s.fail("%s still runs a process of %s, and YARN lost it long ago", b.id, b.process.task)
 		}
 	})

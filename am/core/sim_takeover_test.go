@@ -215,7 +215,7 @@ func (s *sim) findAgain(b *simBox) {
 		}
 		t, _ := s.job.Hosted(b.id)
 		stays := !s.leaving(b)
-		b.excused = false
+		b.excused, b.found = false, s.now
 		s.step(core.ContainerFound{Container: b.id, Node: b.node})
 		if stays {
 			s.found[t.Name] = true

@@ -181,6 +181,7 @@ type simBox struct {
 	unwanted  time.Time // when the scheduler says that it does not want it back any longer
 	excused   bool      // the cluster does not tell of it any longer
 	astray    time.Time // since when the job does not know of it
+	found     time.Time // when YARN found it again
 	ended     bool
 	agent     bool // it runs
 	connected bool
