@@ -99,7 +99,7 @@ func (s *sim) checkGroup(a core.Start) {
 		}
 		return
 	}
-	if !s.together(a.Task) && s.boxes[a.Container].unheard { // it is told again, while the others have not formed yet
+	if !s.together(a.Task) { // it may be told again while the others have not formed yet
 		return
 	}
 	if before, known := s.groups[a.Generation]; known && !slices.Equal(before, a.Absent) {

@@ -123,6 +123,7 @@ type sim struct {
 	tell         bool
 	finish       *core.Finish
 	steps        int64                // made
+	listened     bool                 // this step may take in all that was heard in many
 	answers      int                  // to the last request to restart a task
 	refused      bool                 // the last of them was a refusal
 	doomed       bool                 // no steps are made any longer, whatever is done
@@ -289,6 +290,7 @@ func (s *sim) step(e core.Event) {
 		}
 	}
 	state, why := s.job.State()
+	s.listened = s.job.Journal().Partial
 	actions := s.job.Step(s.now, e)
 	if is, says := s.job.State(); (is != state || says != why) && !s.job.NeedsJournal() {
 		s.fail("the job is %s (%s) now, and users are shown that it is %s (%s)", is, says, state, why)
