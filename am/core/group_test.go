@@ -287,6 +287,33 @@ func TestAGroupWaitsForAWhileForWhatItLost(t *testing.T) {
 	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
 }
 
+// TestAMemberIsLostBeforeItStarts: the others would wait for it, or nobody would work at all,
+// though there are enough that could.
+func TestAMemberIsLostBeforeItStarts(t *testing.T) {
+	for name, lose := range map[string]func(p *player){
+		"preempted": func(p *player) { p.preempt(p.named("worker-2").Container) },
+		"lost": func(p *player) {
+			p.step(core.ContainerEnded{Container: p.named("worker-2").Container, Cause: core.CauseUnknown})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := playElastic(t, core.Limits{QuorumWait: 20 * time.Second})
+			p.mute["Allocated"], p.mute["StorePrepared"] = true, true
+			for _, c := range []string{"c1", "c2"} {
+				p.step(core.ContainerEnded{Container: c, Cause: core.CauseUnknown})
+			}
+			p.wait(20 * time.Second)
+			p.says("generation 1 works with 2 of 4 tasks (at least 2), without worker-0, worker-1")
+			lose(p)
+			p.mute["StorePrepared"] = false
+			p.step(core.StorePrepared{})
+			p.free("worker-0", "c9")
+			p.wait(time.Minute)
+			p.members("worker-0", "worker-3")
+		})
+	}
+}
+
 func TestAGroupDoesNotWaitForALostNode(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.mute["Allocated"] = true

@@ -30,7 +30,7 @@ func (j *Job) lost(t *task, c Cause) {
 	}
 	j.emit(Record{Task: t.name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
 		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.run.number, 0), c, t.loss.why)})
-	if t.together() && t.run.number >= 0 {
+	if t.together() && (t.run.number >= 0 || j.phase == jobRunning) { // also where its first attempt has not begun
 		j.restart(t, "", j.afterLoss, (*task).together)
 	}
 }
@@ -421,6 +421,15 @@ func (j *Job) noteUnneeded(t *task) {
 	t.history.unneededAt = j.now
 }
 
+// startWithout has the others start again of whose generation a task is a member that gives its
+// container up before its attempt has begun: they would wait for it, however long it takes to get
+// another, or nobody would work.
+func (j *Job) startWithout(t *task) {
+	if t.together() && !t.parked && j.phase == jobRunning {
+		j.restart(t, "gave its container up before it started", j.afterLoss, (*task).together)
+	}
+}
+
 // loseContainer gives a task's container up and asks for another.
 func (j *Job) loseContainer(t *task, c Cause, why string) {
 	t.loss.why, t.loss.exit = why, TaskExited{}
@@ -445,6 +454,7 @@ func (j *Job) loseContainer(t *task, c Cause, why string) {
 	if unneeded && without { // nobody notices
 		t.loss.cause = c
 		j.record(t, KindNote, "its container on %s is lost, and the others work without it: %s (%s)", t.loc.node, c, why)
+		j.startWithout(t)
 	} else {
 		if t.run.number >= 0 && !t.parked {
 			j.noteFault(t, FaultLost, 0)

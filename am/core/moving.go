@@ -398,6 +398,7 @@ func (j *Job) depart(t *task, c Cause) {
 		j.lost(t, c)
 	} else {
 		j.record(t, KindNote, "it leaves %s: %s", node, c)
+		j.startWithout(t)
 	}
 	if t.loc.agentPID != 0 {
 		// What it still writes is written before the next attempt starts.
