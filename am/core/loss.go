@@ -79,11 +79,15 @@ func (j *Job) afterLoss(t *task) time.Duration {
 	return 0
 }
 
-// restartSucceeded has a task that succeeded start again with the others.
+// restartSucceeded has a task that succeeded start again with the others, or leave if it is
+// surplus.
 func (j *Job) restartSucceeded(t *task) {
 	j.markDirty(t)
 	if t.loc.container != "" {
 		j.becomeReady(t)
+		if t.surplus {
+			j.dismiss(t)
+		}
 		return
 	}
 	j.becomeLost(t)

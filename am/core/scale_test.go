@@ -16,6 +16,25 @@ func (p *player) scale(n int32) string {
 	return p.answered(core.ScaleRequested{Role: "worker", Count: n, User: "alice"})
 }
 
+// TestWhoHasEndedIsSetAside: a rank that is not wanted any longer and has ended already leaves its
+// container when the others start again, too.
+func TestWhoHasEndedIsSetAside(t *testing.T) {
+	p := playElastic(t, core.Limits{})
+	for _, task := range []string{"worker-1", "worker-2", "worker-3"} {
+		p.exit(task, core.TaskExited{})
+	}
+	if r := p.scale(2); r != "" {
+		t.Fatalf("refused: %s", r)
+	}
+	p.wait(2 * time.Minute)
+	p.members("worker-1", "worker-2")
+	for _, name := range []string{"worker-0", "worker-3"} {
+		if k := p.named(name); k.Container != "" || k.State != proto.TaskState_TASK_STATE_PARKED {
+			t.Errorf("%s is %s in %q", name, k.State, k.Container)
+		}
+	}
+}
+
 func TestRanksAreScaled(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	if r := p.scale(2); r != "" {

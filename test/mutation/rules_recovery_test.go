@@ -133,6 +133,17 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestAMemberIsLostBeforeItStarts",
 	},
 	{
+		promise: "who has ended and is not wanted any longer leaves when the others start again",
+		file:    "am/core/loss.go",
+		old: `		if t.surplus {
+			j.dismiss(t)
+`,
+		new: `		if false {
+			j.dismiss(t)
+`,
+		pkg: "am/core", test: "TestWhoHasEndedIsSetAside",
+	},
+	{
 		promise: "the loss of a parked task concerns nobody",
 		file:    "am/core/loss.go",
 		old:     `if unneeded && without {`,
