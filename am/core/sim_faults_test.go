@@ -91,8 +91,8 @@ func (s *sim) fault() {
 	}
 }
 
-// cascade has a rank fail that takes its time to end, and the others say at once that
-// a peer has gone.
+// cascade has a rank fail that takes its time to end, and the others of its generation say at
+// once that a peer has gone.
 func (s *sim) cascade(b *simBox) {
 	p := b.process
 	if p == nil || p.failing || p.lingers || !b.connected || !s.together(p.task) {
@@ -104,7 +104,7 @@ func (s *sim) cascade(b *simBox) {
 	s.after(s.upTo(3*time.Second), func() { s.exit(p, core.TaskExited{Code: 1, Error: simError}) })
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		o := s.alive[task]
-		if o == p || s.r.IntN(3) == 0 || !s.together(task) {
+		if o == p || s.r.IntN(3) == 0 || !s.together(task) || o.generation != p.generation {
 			continue
 		}
 		s.after(s.upTo(time.Second), func() {
