@@ -69,11 +69,11 @@ func NewJournalWriter(dir store.Store, attempt int, log *logrus.Entry) *JournalW
 	return w
 }
 
-// Superseded returns a channel that is closed once a successor has announced itself.
-// Sent receives when what was sent last had been decided: all that was decided until then has
-// been sent.
+// Sent returns a channel of when what was sent last had been decided: all that was decided until
+// then has been sent.
 func (w *JournalWriter) Sent() <-chan time.Time { return w.sent }
 
+// Superseded returns a channel that is closed once a successor has announced itself.
 func (w *JournalWriter) Superseded() <-chan struct{} { return w.superseded }
 
 // JobEnds bounds what is left to be written: a store that does not answer must not keep
