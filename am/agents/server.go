@@ -99,10 +99,16 @@ func (s *Server) Sender(container string) func(*proto.ToAgent) {
 			s.mu.Lock()
 			s.released[container] = true
 			s.mu.Unlock()
-			st.released.Store(true)
 		}
 		st.enqueue(single{m})
 	}
+}
+
+// isReleased reports whether the agent in a container was told to end.
+func (s *Server) isReleased(container string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.released[container]
 }
 
 // send queues a message for the agent in a container, if it is connected.
@@ -209,7 +215,6 @@ func (s *Server) add(container string, st *stream) {
 		old := s.streams[container]
 		if old == nil {
 			s.streams[container] = st
-			st.released.Store(s.released[container])
 			if s.tokens != nil {
 				st.enqueue(single{s.tokens})
 			}
@@ -235,7 +240,7 @@ func (s *Server) receiveAll(st *stream, container string, silence *time.Timer) e
 			if !st.receive(func() bool { s.cfg.Heartbeat(container, h); return true }) {
 				return nil
 			}
-			if !st.released.Load() {
+			if !s.isReleased(container) {
 				st.enqueue(single{&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{
 					HeartbeatReply: &proto.HeartbeatReply{Sequence: h.Sequence, AmAttempt: int32(s.cfg.Attempt)},
 				}}})

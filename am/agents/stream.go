@@ -2,7 +2,6 @@ package agents
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,7 +15,6 @@ type stream struct {
 	rpc       proto.AgentService_ConnectServer
 	closeConn func()        // ends the stream; it may be called more than once
 	done      chan struct{} // closed when nothing more will be received on it
-	released  atomic.Bool   // its agent was told to end
 
 	mu      sync.Mutex
 	queue   []message

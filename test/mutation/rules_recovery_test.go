@@ -58,18 +58,18 @@ var recoveryRules = []rule{
 	{
 		promise: "an agent that was told to end and does not loses its lease",
 		file:    "am/agents/server.go",
-		old:     `			if !st.released.Load() {`,
+		old:     `			if !s.isReleased(container) {`,
 		new:     `			if true {`,
 		pkg:     "am/agents", test: "TestTheLeaseOfWhoWasReleasedEnds",
 	},
 	{
 		promise: "an agent that was connected anew is not told what was meant for it before",
 		file:    "am/agents/server.go",
-		old: `			st.released.Store(true)
+		old: `			s.mu.Unlock()
 		}
 		st.enqueue(single{m})
 `,
-		new: `			st.released.Store(true)
+		new: `			s.mu.Unlock()
 		}
 		s.send(container, m)
 `,
