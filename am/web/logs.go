@@ -155,12 +155,11 @@ func lastLines(r io.ReaderAt, size int64) (lines []string, cut bool, err error) 
 
 // searchLog is searchLines when its turn has come, since much is read for each search.
 func (s *server) searchLog(ctx context.Context, r io.ReaderAt, size int64, text string) (lines []string, found int, err error) {
-	select {
-	case s.search <- struct{}{}:
-		defer func() { <-s.search }()
-	case <-ctx.Done():
-		return nil, 0, fmt.Errorf("others are searched first; try again: %w", ctx.Err())
+	over, err := s.search.wait(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("others are searched first: %w", err)
 	}
+	defer over()
 	return searchLines(r, size, text)
 }
 

@@ -69,12 +69,12 @@ type server struct {
 	pace    pace
 	recent  recent        // pages that are shared
 	streams chan struct{} // has an element for each open stream of changes
-	search  chan struct{} // has an element while a log is searched
+	search  turns         // of those who search in logs
 }
 
 // Handler serves the pages of a job, and the same as JSON.
 func Handler(site Site) http.Handler {
-	s := &server{Site: site, streams: make(chan struct{}, maxStreams), search: make(chan struct{}, 1)}
+	s := &server{Site: site, streams: make(chan struct{}, maxStreams), search: make(turns, 1)}
 	mux := http.NewServeMux()
 	pages := make(turns, maxMade)
 	if s.Status != nil {
@@ -247,7 +247,7 @@ func (s *server) brief() (*proto.JobStatus, <-chan struct{}) {
 // page returns a handler that shows a view, which it makes when its turn has come.
 func (s *server) page(t turns, v view) http.Handler {
 	return serve(func(r *http.Request) ([]byte, error) {
-		over, err := t.wait(r)
+		over, err := t.wait(r.Context())
 		if err != nil {
 			return nil, err
 		}

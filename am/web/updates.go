@@ -58,8 +58,8 @@ var errTooMany = errors.New("too many ask for it at the same time; try again")
 type turns chan struct{}
 
 // wait waits for a turn, and returns what ends it.
-func (t turns) wait(r *http.Request) (over func(), err error) {
-	ctx, cancel := context.WithTimeout(r.Context(), waitMade)
+func (t turns) wait(ctx context.Context) (over func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, waitMade)
 	defer cancel()
 	select {
 	case t <- struct{}{}:
@@ -73,7 +73,7 @@ func (t turns) wait(r *http.Request) (over func(), err error) {
 // answer was taken: it is large.
 func (t turns) handler(f http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		over, err := t.wait(r)
+		over, err := t.wait(r.Context())
 		if err != nil {
 			failWith(w, r, err)
 			return

@@ -1039,8 +1039,8 @@ var clusterRules = []rule{
 	{
 		promise: "logs are searched one at a time",
 		file:    "am/web/site.go",
-		old:     `search: make(chan struct{}, 1)`,
-		new:     `search: make(chan struct{}, 9)`,
+		old:     `search: make(turns, 1)`,
+		new:     `search: make(turns, 9)`,
 		pkg:     "am/web", test: "TestLogsAreSearchedOneAtATime",
 	},
 	{
