@@ -47,7 +47,7 @@ func (f *Framework) program(command []string) string {
 		if module, _ := PythonRuns(command); slices.Contains(f.LaunchModules, module) {
 			return module
 		}
-	case shellProgram.MatchString(name):
+	case IsShell(command[0]):
 		for _, word := range strings.Fields(shellText(command)) {
 			if base := path.Base(word); slices.Contains(f.Commands, base) {
 				return base

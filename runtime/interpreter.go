@@ -15,6 +15,9 @@ var (
 // IsPython reports whether a program is a Python interpreter, by its name.
 func IsPython(program string) bool { return pythonProgram.MatchString(path.Base(program)) }
 
+// IsShell reports whether a program is a POSIX shell, by its name.
+func IsShell(program string) bool { return shellProgram.MatchString(path.Base(program)) }
+
 // PythonRuns returns what a command whose program is a Python interpreter runs: a module, by
 // -m, or a script; neither if it is a text, by -c, or what comes from standard input.
 func PythonRuns(command []string) (module, script string) {
@@ -88,7 +91,7 @@ func interpreterOf(command []string) string {
 		return onPath
 	case IsPython(command[0]):
 		return command[0]
-	case shellProgram.MatchString(path.Base(command[0])), path.Base(command[0]) == "env":
+	case IsShell(command[0]), path.Base(command[0]) == "env":
 		return onPath
 	case torchLaunchers.program(command) != "", path.Base(path.Dir(command[0])) == "bin":
 		return path.Join(path.Dir(command[0]), onPath)

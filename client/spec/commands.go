@@ -168,8 +168,6 @@ func checkCommand(spec *proto.JobSpec, command []string) error {
 	return client.Usagef("there is no script %s for the tasks to run: it is not among --files and --archives, nor in this directory; check the path", script)
 }
 
-var shells = []string{"sh", "bash", "dash", "ksh", "zsh"}
-
 // scriptOf returns the script in a command: the program itself if it is a path, or what
 // an interpreter is to run; empty if there is none or it cannot be determined. searched
 // reports whether it is also searched for on the PATH.
@@ -178,7 +176,7 @@ func scriptOf(command []string) (script string, searched bool) {
 		_, script = runtime.PythonRuns(command)
 		return script, false
 	}
-	if !slices.Contains(shells, path.Base(command[0])) {
+	if !runtime.IsShell(command[0]) {
 		if strings.Contains(command[0], "/") {
 			return command[0], false
 		}
