@@ -390,10 +390,11 @@ func (a *agent) end(grace time.Duration, killed bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	killing, stop := ctx, context.CancelFunc(func() {})
+	limit := closeLimit
 	if left != nil { // all else has been killed, too
-		killing, stop = context.WithTimeout(ctx, endGrace)
+		limit = endGrace
 	}
+	killing, stop := context.WithTimeout(ctx, limit)
 	err := a.box.KillAll(killing)
 	stop()
 	if left == nil && err != nil {

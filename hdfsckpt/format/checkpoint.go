@@ -145,10 +145,11 @@ func (c *Checkpoint) Planned() Planned {
 // SeriesDir returns the directory in which checkpoints of one series lie, or the
 // directories that each hold one of them.
 func (c *Checkpoint) SeriesDir() string {
-	if dir := path.Dir(c.Name); c.IsAlone() {
-		return path.Dir(dir)
+	dir := path.Dir(c.Name)
+	if c.IsAlone() {
+		dir = path.Dir(dir)
 	}
-	return path.Dir(c.Name)
+	return dir
 }
 
 // IsAlone reports whether the checkpoint is what a directory named after its step holds.

@@ -56,13 +56,15 @@ func (deepSpeed) Owners(file string) []format.Owner {
 // Claim takes the directories global_stepN which hold files by the names that ranks give
 // them.
 func (f deepSpeed) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
-	if format.IsStepDir(path.Base(d.Name)) && !format.IsNumber(path.Base(d.Name)) || d.Depth >= format.MaxDepth {
+	in := path.Base(d.Name)
+	number := format.IsNumber(in)
+	if format.IsStepDir(in) && !number || d.Depth >= format.MaxDepth {
 		return nil, nil // a part of what that directory is
 	}
-	isDeepSpeedDir := func(e store.Info) bool {
-		return isDeepSpeedDir(e) && !(format.IsNumber(path.Base(d.Name)) && format.StepAtEnd(e.Name) == format.StepAtEnd(path.Base(d.Name)))
+	isSave := func(e store.Info) bool { // one of the directory's own step is a part of it, too
+		return isDeepSpeedDir(e) && !(number && format.StepAtEnd(e.Name) == format.StepAtEnd(in))
 	}
-	if !slices.ContainsFunc(d.Entries, isDeepSpeedDir) {
+	if !slices.ContainsFunc(d.Entries, isSave) {
 		return nil, nil
 	}
 	at, err := f.ReadPointer(ctx, d.Store, d.Name)
@@ -71,7 +73,7 @@ func (f deepSpeed) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, er
 	}
 	saves := map[string][]store.Info{}
 	for _, e := range d.Entries {
-		if !isDeepSpeedDir(e) || d.Only != "" && e.Name != path.Base(d.Only) && e.Name != at.Target {
+		if !isSave(e) || d.Only != "" && e.Name != path.Base(d.Only) && e.Name != at.Target {
 			continue
 		}
 		contents, err := d.List(path.Join(d.Name, e.Name))

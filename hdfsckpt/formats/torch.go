@@ -67,10 +67,13 @@ func (torch) Owners(file string) []format.Owner {
 
 func (torch) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	claims := onefile.Claim(d, isTorchName, torch{}.check)
+	if !d.Part {
+		return claims, nil
+	}
 	sizes := map[string]int64{}
 	for _, e := range d.Entries {
 		sizes[e.Name] = e.Size
-		if d.Part && e.Mode.IsRegular() && strings.HasSuffix(e.Name, torchIndex) {
+		if e.Mode.IsRegular() && strings.HasSuffix(e.Name, torchIndex) {
 			index := format.FileOf(d.Name, e)
 			claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) {
 				return checkTorchIndex(ctx, d.Store, index, sizes)
