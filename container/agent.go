@@ -158,6 +158,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) (er
 			grace = endGrace
 			return nil
 		case <-a.box.Done():
+			a.look() // that may be why
 			return fmt.Errorf("the task's sandbox has ended: %w", a.box.Err())
 		case r := <-a.arrivals:
 			a.reaching = false
@@ -274,14 +275,30 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) (er
 	}
 }
 
-// look reports to the AM when the container's directory is no longer there.
+// look reports to the AM when a directory is no longer there that the task needs.
 func (a *agent) look() {
-	if !a.ready || a.failure != nil || !a.home.gone() {
+	if !a.ready || a.failure != nil {
 		return
 	}
-	a.failure = &proto.AgentFailure{DirectoryRemoved: true, Detail: fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)}
+	detail := a.removed()
+	if detail == "" {
+		return
+	}
+	a.failure = &proto.AgentFailure{DirectoryRemoved: true, Detail: detail}
 	a.log.Error(a.failure.Detail)
 	a.sendFailure()
+}
+
+// removed says which directory is no longer there: the container's, or one that a checkpoint
+// directory is mounted on; empty: none.
+func (a *agent) removed() string {
+	if a.home.gone() {
+		return fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)
+	}
+	if err := a.box.MountRemoved(); err != nil {
+		return fmt.Sprintf("on %s, %s", a.cfg.Host, err)
+	}
+	return ""
 }
 
 // route applies the addresses of tasks, now or once the task is prepared. r may be nil.

@@ -113,9 +113,16 @@ func (a *agent) sendFailure() {
 	a.send(&proto.FromAgent{Message: &proto.FromAgent_AgentFailure{AgentFailure: a.failure}})
 }
 
-// heartbeat sends a heartbeat to the AM, and closes a stream on which
-// nothing is answered.
+// heartbeat guards what the task has started since, sends a heartbeat to the AM, and closes a
+// stream on which nothing is answered.
 func (a *agent) heartbeat() {
+	var processes []int
+	if a.attempt != nil {
+		processes = a.box.Processes()
+		if err := a.box.Guard(processes); err != nil {
+			a.log.WithError(err).Error("some of the task would outlive this agent for a while")
+		}
+	}
 	if a.conn == nil {
 		return
 	}
@@ -125,7 +132,6 @@ func (a *agent) heartbeat() {
 	}
 	b := &proto.Heartbeat{Sequence: a.lease.Heartbeat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
-		processes := a.box.Processes()
 		a.usage.report(b, time.Now(), processes)
 		a.attempt.reportProgress(b, processes)
 	}

@@ -2,7 +2,9 @@ package container_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"holdfast/proto"
@@ -37,5 +39,36 @@ func TestTheContainersDirectoryIsRemoved(t *testing.T) {
 	said(next.agent())
 	if err := os.Rename(dir+"_DEL_1", dir); err != nil { // for the test's end
 		t.Fatal(err)
+	}
+}
+
+// TestTheDirectoryOfAMountIsRemoved by somebody on the node, which takes the mount away from a
+// task that runs: it is killed before it saves to the node, and the master is told why before it
+// is told of the end.
+func TestTheDirectoryOfAMountIsRemoved(t *testing.T) {
+	logs := filepath.Join(t.TempDir(), "logs")
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	a := leased(longLease)
+	a.Checkpoints = []*proto.CheckpointSpec{{Path: logs, Uri: filepath.Join(t.TempDir(), "store")}}
+	c.send(a)
+	c.prepared()
+	c.send(&proto.Start{Attempt: 0, Command: shell(`touch ` + logs + `/begun && exec sleep 1000`)})
+	pid := int(c.started().Pid)
+	if err := os.RemoveAll(logs); err != nil {
+		t.Fatal(err)
+	}
+	if f := c.trouble(); !f.DirectoryRemoved || !strings.Contains(f.Detail, logs) || !strings.Contains(f.Detail, "127.0.0.1") {
+		t.Errorf("the master is told %v", f)
+	}
+	if e := c.exited(); e.Signal != int32(syscall.SIGKILL) {
+		t.Errorf("the end is told as %v", e)
+	}
+	if alive(pid) {
+		t.Error("the task lives")
+	}
+	if err := m.last.end(); err == nil || !strings.Contains(err.Error(), logs) {
+		t.Errorf("the agent ended with %v", err)
 	}
 }

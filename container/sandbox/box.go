@@ -30,11 +30,15 @@ type Box struct {
 	listener     *os.File
 	sample       uint64 // for steer.Check
 
+	guards *guards
+
+	writing sync.Mutex // of a message
 	asking  sync.Mutex // one request at a time
 	answers chan reply
 	done    chan struct{} // the init process has ended
 	err     error         // why, once done
 	closing atomic.Bool   // Close was called
+	removed atomic.Pointer[mountRemoved]
 
 	// sparing is held while a standing process is started, until it is known to be one, and
 	// while a round of KillAttempt looks for what it kills.
@@ -60,15 +64,21 @@ func (b *Box) read() {
 			reason = err
 			break
 		}
-		if m.Op == opExit {
+		switch m.Op {
+		case opExit:
 			b.exited(m.Pid, syscall.WaitStatus(m.Status))
-			continue
+		case opRemoved:
+			b.removed.Store(&mountRemoved{m.Target})
+		default:
+			b.answers <- reply{m, files}
 		}
-		b.answers <- reply{m, files}
 	}
 	_ = b.cmd.Process.Kill() // it closed the socket, or spoke nonsense
 	err := b.cmd.Wait()
 	b.err = fmt.Errorf("the sandbox's init process ended: %w", errors.Join(err, reason))
+	if removed := b.MountRemoved(); removed != nil {
+		b.err = removed
+	}
 	close(b.done)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,11 +89,17 @@ func (b *Box) read() {
 	}
 }
 
+func (b *Box) send(m message, fds ...int) error {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	return send(b.conn, m, fds...)
+}
+
 // ask sends a request and waits for its answer.
 func (b *Box) ask(m message, fds ...int) (reply, error) {
 	b.asking.Lock()
 	defer b.asking.Unlock()
-	if err := send(b.conn, m, fds...); err != nil {
+	if err := b.send(m, fds...); err != nil {
 		return reply{}, fmt.Errorf("communicating with the sandbox's init process: %w", err)
 	}
 	select {
@@ -104,7 +120,8 @@ func (b *Box) Listener() *os.File { return b.listener }
 // Pid returns the init process's process id.
 func (b *Box) Pid() int { return b.cmd.Process.Pid }
 
-// Done is closed when the init process has ended; that must not happen before Close.
+// Done is closed when the init process has ended. Before Close, that happens only when it fails,
+// or when a mount was removed.
 func (b *Box) Done() <-chan struct{} { return b.done }
 
 // Err says why the init process ended, once Done is closed.
@@ -159,4 +176,5 @@ func (b *Box) Close() {
 		<-b.done
 	}
 	b.conn.Close()
+	b.guards.close()
 }

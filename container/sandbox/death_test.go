@@ -22,6 +22,7 @@ const (
 	envPlay  = "SANDBOX_PLAY"
 	envMount = "SANDBOX_MOUNT"
 	asAgent  = "agent"
+	asGuard  = "guard" // an agent whose task starts groups of its own
 	asTask   = "task"
 )
 
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 	switch dir := os.Getenv(envMount); os.Getenv(envPlay) {
 	case asAgent:
 		fmt.Fprintln(os.Stderr, playAgent(dir))
+		os.Exit(1)
+	case asGuard:
+		fmt.Fprintln(os.Stderr, playGuard())
 		os.Exit(1)
 	case asTask:
 		_, err := os.Stat(filepath.Join(dir, "file"))

@@ -11,10 +11,12 @@
 // share namespace, mounts and steering.
 //
 // The init process leads a session and is a subreaper (prctl(2)), so that everything that
-// the task starts stays below it. When the agent dies, even by SIGKILL, the init process's
-// socket is closed; the init process then kills everything below it and ends, and the
+// the task starts stays below it. When the agent dies, even by SIGKILL, the kernel kills the task's
+// process groups before anybody can wait for the agent (guards). The init process's socket is
+// closed, too; the init process then kills whatever is left below it and ends, and the
 // namespace and its mounts go with it. It holds calls to the mounts back until all is
-// killed, so that none fails before. When the init process dies, the kernel kills the
+// killed, so that none fails before. It ends in the same way when a mount was taken away
+// (Box.MountRemoved). When the init process dies, the kernel kills the
 // task's process (PR_SET_PDEATHSIG), and the agent, a subreaper as well, inherits the rest
 // and ends.
 //
@@ -29,7 +31,8 @@
 // Agent and init process exchange messages over a socket pair, descriptor 3 of the init
 // process. Each message is its length (four bytes, big-endian, which carry descriptors as
 // SCM_RIGHTS) and a JSON object (message). The init process sends "up" first. It answers
-// the agent's requests in order; "exit" may come at any time.
+// the agent's requests in order; "exit" and "removed" may come at any time, and "guard" and
+// "unguard" have no answer.
 //
 // # Goroutines
 //

@@ -52,18 +52,14 @@ type initProcess struct {
 	writing sync.Mutex
 
 	mounting sync.Mutex
-	mounts   []fuseMount
+	mounts   []mounted
 	serving  atomic.Bool // a request, which may wait for a mount
+
+	guards map[int]*os.File // by process group; listen's own
 
 	// Held while forking, so that no exit is reaped before its pid is known.
 	forking sync.Mutex
 	pids    map[int]bool // attempts' processes; others are orphans of theirs
-}
-
-// fuseMount is a mount that the agent serves. The init process holds its descriptor, too.
-type fuseMount struct {
-	target string
-	fuse   *os.File
 }
 
 // request is what the agent asks for.
@@ -81,7 +77,7 @@ func keep(private, steered bool) error {
 		return fmt.Errorf("started without its agent's socket on descriptor 3: %w", err)
 	}
 	file.Close()
-	k := &initProcess{conn: c.(*net.UnixConn), pids: map[int]bool{}}
+	k := &initProcess{conn: c.(*net.UnixConn), pids: map[int]bool{}, guards: map[int]*os.File{}}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
@@ -120,6 +116,7 @@ func keep(private, steered bool) error {
 	debug.FreeOSMemory()
 	requests := make(chan request)
 	go k.listen(requests)
+	go k.watchMounts()
 	for r := range requests {
 		k.serving.Store(true)
 		answer, fds := k.serve(r.m, r.files)
@@ -144,7 +141,12 @@ func (k *initProcess) listen(requests chan<- request) {
 		if err != nil {
 			break
 		}
-		requests <- request{m, files}
+		switch m.Op {
+		case opGuard, opUnguard: // which wait for no other request
+			k.guard(m.Pid, files)
+		default:
+			requests <- request{m, files}
+		}
 	}
 	// Calls to a mount keep waiting as long as its descriptor is open. Otherwise they
 	// would fail, and a process might report that to its peers just before it is killed,
@@ -158,7 +160,25 @@ func (k *initProcess) listen(requests chan<- request) {
 	for _, m := range k.mounts {
 		// By force, since a fork that is under way may also have the descriptor.
 		_ = unix.Unmount(m.target, unix.MNT_FORCE|unix.MNT_DETACH)
-		m.fuse.Close()
+		if m.fuse != nil {
+			m.fuse.Close()
+		}
+	}
+}
+
+// guard holds the descriptor that guards a process group, instead of an earlier one; none: no
+// longer.
+func (k *initProcess) guard(group int, files []*os.File) {
+	if before := k.guards[group]; before != nil {
+		before.Close()
+	}
+	delete(k.guards, group)
+	for i, f := range files {
+		if i == 0 {
+			k.guards[group] = f
+		} else {
+			f.Close()
+		}
 	}
 }
 
@@ -226,9 +246,9 @@ func (k *initProcess) serve(m message, files []*os.File) (answer message, fds []
 			f.Close()
 			return answer.withError(fmt.Errorf("mounting FUSE on %s: %w", m.Target, err)), nil
 		}
-		k.mounting.Lock()
-		k.mounts = append(k.mounts, fuseMount{m.Target, f})
-		k.mounting.Unlock()
+		if err := k.noteMount(mounted{target: m.Target, fuse: f}); err != nil {
+			return answer.withError(err), nil
+		}
 		return answer, []int{int(f.Fd())}
 	case opStat:
 		var st unix.Stat_t
@@ -239,6 +259,7 @@ func (k *initProcess) serve(m message, files []*os.File) (answer message, fds []
 		if err := unix.Mount(m.Source, m.Target, "", unix.MS_BIND, ""); err != nil {
 			return answer.withError(fmt.Errorf("binding %s over %s: %w", m.Source, m.Target, err)), nil
 		}
+		return answer.withError(k.noteMount(mounted{target: m.Target, source: m.Source})), nil
 	case opExec:
 		pid, err := k.exec(m, files)
 		answer.Pid = pid

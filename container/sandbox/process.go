@@ -59,7 +59,7 @@ func (b *Box) Exec(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.enter(r.m.Pid, c.Standing), nil
+	return b.enter(r.m.Pid, c.Standing)
 }
 
 // Adopt returns an orphan, which the init process has inherited, as a Process like Exec's. The
@@ -68,7 +68,7 @@ func (b *Box) Adopt(pid int) (*Process, error) {
 	if _, err := b.ask(message{Op: opAdopt, Pid: pid}); err != nil {
 		return nil, err
 	}
-	return b.enter(pid, false), nil
+	return b.enter(pid, false)
 }
 
 // Enlist makes a standing process that still runs one of the attempt's.
@@ -96,7 +96,21 @@ func (b *Box) exited(pid int, status syscall.WaitStatus) {
 	close(p.done)
 }
 
-func (b *Box) enter(pid int, standing bool) *Process {
+// enter returns a process of the init process's as one of the box, and guards its group.
+func (b *Box) enter(pid int, standing bool) (*Process, error) {
+	p := b.note(pid, standing)
+	if parent, ok := proctree.Parent(pid); !ok || parent != b.Pid() {
+		return p, nil // it has ended
+	}
+	if err := b.Guard([]int{pid}); err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return nil, err
+	}
+	return p, nil
+}
+
+// note returns a process whose end, which may have been told already, is told to it.
+func (b *Box) note(pid int, standing bool) *Process {
 	p := &Process{Pid: pid, done: make(chan struct{})}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -124,14 +124,16 @@ func start(ctx context.Context, o Options, attr *syscall.SysProcAttr) (*Box, err
 		b.conn.Close()
 		return nil, err
 	}
+	b.guards, err = newGuards()
+	if err != nil {
+		return nil, errors.Join(err, abandon(b))
+	}
 	stop := context.AfterFunc(ctx, func() { b.conn.SetReadDeadline(time.Unix(1, 0)) })
 	up, files, err := receive(b.conn)
 	stop()
 	if err != nil || up.Op != opUp {
-		b.conn.Close()
-		_ = b.cmd.Process.Kill()
-		state := b.cmd.Wait()
-		return nil, fmt.Errorf("the sandbox's init process did not start: %w", errors.Join(err, state, ctx.Err()))
+		b.guards.close()
+		return nil, fmt.Errorf("the sandbox's init process did not start: %w", errors.Join(err, abandon(b), ctx.Err()))
 	}
 	_ = b.conn.SetReadDeadline(time.Time{})
 	if len(files) > 0 {
@@ -144,6 +146,13 @@ func start(ctx context.Context, o Options, attr *syscall.SysProcAttr) (*Box, err
 	}
 	go b.read()
 	return b, nil
+}
+
+// abandon ends an init process that has not come up, and returns how it ended.
+func abandon(b *Box) error {
+	b.conn.Close()
+	_ = b.cmd.Process.Kill()
+	return b.cmd.Wait()
 }
 
 func said(text string) error {

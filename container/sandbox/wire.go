@@ -15,14 +15,17 @@ import (
 
 // The verbs of message.Op. See the package comment.
 const (
-	opUp     = "up"     // init process: what it may do; with the steering descriptor
-	opFuse   = "fuse"   // agent: mount FUSE on Target; answered with the descriptor
-	opStat   = "stat"   // agent: look at Target
-	opBind   = "bind"   // agent: bind Source over Target
-	opExec   = "exec"   // agent: run Argv; with its output descriptor, and maybe one more
-	opAdopt  = "adopt"  // agent: tell of the end of the orphan Pid
-	opAnswer = "answer" // init process: to fuse, stat, bind, exec, adopt
-	opExit   = "exit"   // init process: the process Pid ended with Status
+	opUp      = "up"      // init process: what it may do; with the steering descriptor
+	opFuse    = "fuse"    // agent: mount FUSE on Target; answered with the descriptor
+	opStat    = "stat"    // agent: look at Target
+	opBind    = "bind"    // agent: bind Source over Target
+	opExec    = "exec"    // agent: run Argv; with its output descriptor, and maybe one more
+	opAdopt   = "adopt"   // agent: tell of the end of the orphan Pid
+	opGuard   = "guard"   // agent: hold the descriptor, which guards the process group Pid
+	opUnguard = "unguard" // agent: close that of the group Pid
+	opRemoved = "removed" // init process: the mount on Target is gone, and all that used it
+	opAnswer  = "answer"  // init process: to fuse, stat, bind, exec, adopt
+	opExit    = "exit"    // init process: the process Pid ended with Status
 )
 
 // message is one message between agent and init process, either way.

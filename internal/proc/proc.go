@@ -48,8 +48,12 @@ func numbers(dir string) ([]int, error) {
 type Stat struct {
 	State  byte // 'R', 'S', …
 	Parent int
+	Group  int           // its process group
 	Flags  uint32        // PF_* of include/linux/sched.h
 	CPU    time.Duration // user and system time, without those of children
+	// Started is when it began, in ticks since the system did: with its number, it tells a
+	// process from a later one of that number.
+	Started uint64
 	// ExitCode is as waitpid(2) reports it: of the whole process once its end is
 	// decided, by a signal (low 7 bits) or by exit_group (next 8 bits); while the
 	// process is stopped, it holds the signal that did that (fs/proc/array.c,
@@ -92,7 +96,7 @@ func ParseStat(b []byte) (Stat, error) {
 			if s.State = f[0]; len(f) != 1 {
 				err = strconv.ErrSyntax
 			}
-		case 4, 9, 14, 15, 52:
+		case 4, 5, 9, 14, 15, 22, 52:
 			if number, err = strconv.ParseInt(string(f), 10, 64); number < 0 {
 				err = strconv.ErrRange
 			}
@@ -103,10 +107,14 @@ func ParseStat(b []byte) (Stat, error) {
 		switch n {
 		case 4:
 			s.Parent = int(number)
+		case 5:
+			s.Group = int(number)
 		case 9:
 			s.Flags = uint32(number)
 		case 14, 15:
 			s.CPU += time.Duration(number) * tick
+		case 22:
+			s.Started = uint64(number)
 		case 52:
 			s.ExitCode = int(number)
 			return s, nil

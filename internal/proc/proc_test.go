@@ -14,15 +14,15 @@ import (
 
 // stat makes a line of /proc/PID/stat.
 func stat(command, state, parent, flags, code string) string {
-	return "17 (" + command + ") " + state + " " + parent + " 17 17 0 -1 " + flags + " 0 0 0 0 150 50" + strings.Repeat(" 0", 36) + " " + code + "\n"
+	return "17 (" + command + ") " + state + " " + parent + " 16 17 0 -1 " + flags + " 0 0 0 0 150 50 0 0 0 0 0 0 1234" + strings.Repeat(" 0", 29) + " " + code + "\n"
 }
 
 func TestParseStat(t *testing.T) {
 	for text, want := range map[string]Stat{
-		stat("sh", "S", "3", "4194304", "0"):      {State: 'S', Parent: 3, Flags: 4194304, CPU: 2 * time.Second},
-		stat("a) R 1 (b", "Z", "4", "4", "9"):     {State: 'Z', Parent: 4, Flags: 4, CPU: 2 * time.Second, ExitCode: 9},
-		stat("new\nline", "X", "5", "0", "768"):   {State: 'X', Parent: 5, CPU: 2 * time.Second, ExitCode: 3 << 8},
-		stat("sh", "S", "3", "4294967295", "139"): {State: 'S', Parent: 3, Flags: 1<<32 - 1, CPU: 2 * time.Second, ExitCode: 139},
+		stat("sh", "S", "3", "4194304", "0"):      {State: 'S', Parent: 3, Group: 16, Started: 1234, Flags: 4194304, CPU: 2 * time.Second},
+		stat("a) R 1 (b", "Z", "4", "4", "9"):     {State: 'Z', Parent: 4, Group: 16, Started: 1234, Flags: 4, CPU: 2 * time.Second, ExitCode: 9},
+		stat("new\nline", "X", "5", "0", "768"):   {State: 'X', Parent: 5, Group: 16, Started: 1234, CPU: 2 * time.Second, ExitCode: 3 << 8},
+		stat("sh", "S", "3", "4294967295", "139"): {State: 'S', Parent: 3, Group: 16, Started: 1234, Flags: 1<<32 - 1, CPU: 2 * time.Second, ExitCode: 139},
 	} {
 		if got, err := ParseStat([]byte(text)); err != nil || got != want {
 			t.Errorf("%q: %+v, %v", text, got, err)

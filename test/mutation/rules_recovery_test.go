@@ -202,6 +202,62 @@ var recoveryRules = []rule{
 		pkg:     "container/sandbox", test: "TestAStandingProcessOutlivesAnAttempt",
 	},
 	{
+		promise: "the kernel kills a task as its agent dies",
+		file:    "container/sandbox/guard.go",
+		old:     `unix.O_NONBLOCK|unix.O_ASYNC)`,
+		new:     `unix.O_NONBLOCK)`,
+		pkg:     "container/sandbox", test: "TestTheTaskEndsWithItsAgent",
+	},
+	{
+		promise: "also the groups that a task's programs make are killed as its agent dies",
+		file:    "container/sandbox/guard.go",
+		old: `	now := look(processes)
+`,
+		new: `	now := look(processes)
+	if len(now) > 1 {
+		return nil
+	}
+`,
+		pkg: "container/sandbox", test: "TestTheTaskEndsWithItsAgent",
+	},
+	{
+		promise: "guards of groups that have ended are given up",
+		file:    "container/sandbox/guard.go",
+		old:     `unix.Kill(-group, 0) == unix.ESRCH`,
+		new:     `false`,
+		pkg:     "container/sandbox", test: "TestGuardsOfGroupsThatComeAndGo",
+	},
+	{
+		promise: "a task whose mount was taken away is killed",
+		file:    "container/sandbox/mountpoint.go",
+		old: `		case m.fuse != nil:
+			return m.target
+`,
+		new: ``,
+		pkg: "container/sandbox", test: "TestAMountThatIsTakenAway",
+	},
+	{
+		promise: "a mount that was moved with its directory is noticed",
+		file:    "container/sandbox/mountpoint.go",
+		old:     `gone := errors.Is(err, fs.ErrNotExist) ||`,
+		new:     `gone := errors.Is(err, fs.ErrPermission) ||`,
+		pkg:     "container/sandbox", test: "TestAMountThatIsTakenAway",
+	},
+	{
+		promise: "the end of a task whose mount was taken away is told with its reason",
+		file:    "container/agent.go",
+		old:     `	if err := a.box.MountRemoved(); err != nil {`,
+		new:     `	if err := error(nil); err != nil {`,
+		pkg:     "container", test: "TestTheDirectoryOfAMountIsRemoved",
+	},
+	{
+		promise: "a bind over a file that is replaced is made again",
+		file:    "container/sandbox/mountpoint.go",
+		old:     `unix.Mount(m.source, m.target, "", unix.MS_BIND, "") == nil`,
+		new:     `false`,
+		pkg:     "container/sandbox", test: "TestABindIsMadeAgain",
+	},
+	{
 		promise: "an agent's log is copied to its end before the job can end",
 		file:    "container/agent.go",
 		old: `		a.ownLog.Stop("") // once all agents have left, the job ends, and so does this container
