@@ -204,7 +204,8 @@ func (j *job) round(ctx context.Context, r Round) error {
 	}
 	begin := time.Now()
 	var healing []healer
-	defer func() { // whatever happens, nothing stays broken
+	var lostWith []string // nodes
+	defer func() {        // whatever happens, nothing stays broken
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		if err := heal(over, healing); err != nil {
@@ -245,8 +246,10 @@ func (j *job) round(ctx context.Context, r Round) error {
 		case hit.missed:
 		case hit.masters == anyMasters || len(r) > 1 && strings.HasSuffix(k.name, " NN"): // no node gets the binary then
 			out.open = true
+		case hit.on != "" && slices.Contains(lostWith, hit.on): // it was lost by then
 		default:
 			out.masters += hit.masters
+			lostWith = append(lostWith, hit.on)
 		}
 		out.gone = append(out.gone, hit.gone...)
 		out.free, out.apart = out.free && hit.free, out.apart && hit.apart

@@ -43,6 +43,7 @@ type hit struct {
 	what    string    // was lost, for a person
 	missed  bool      // nothing was struck: it was not there
 	masters int       // application masters that this ends; anyMasters: it depends
+	on      string    // the node that they are lost with; empty: with none
 	gone    []process // that must have ended by the end of the round
 	free    bool      // no task may be charged for it
 	apart   bool      // no task may be lost with it
@@ -356,12 +357,9 @@ func (j *job) restarting(d *testcluster.Daemon) func(context.Context) error {
 	}
 }
 
-// masterOn is how many application masters are lost with a node.
-func (j *job) masterOn(s *proto.JobStatus, node *testcluster.Daemon) int {
-	if s.AmHost != "" && j.Cluster.NodeManager(s.AmHost) == node {
-		return 1
-	}
-	return 0
+// masterOn reports whether the application master is lost with a node.
+func (j *job) masterOn(s *proto.JobStatus, node *testcluster.Daemon) bool {
+	return s.AmHost != "" && j.Cluster.NodeManager(s.AmHost) == node
 }
 
 // onNode strikes at a node with tasks, but not with the application master unless
@@ -383,8 +381,8 @@ func onNode(do daemonStrike) func(*job, *proto.JobStatus) (hit, error) {
 		}
 		node := j.Cluster.NodeManager(host)
 		h, err := do(j, node)
-		if !h.missed {
-			h.masters = j.masterOn(s, node)
+		if !h.missed && j.masterOn(s, node) {
+			h.masters, h.on = 1, s.AmHost
 		}
 		return h, err
 	}
@@ -397,7 +395,7 @@ func onMastersNode(do daemonStrike) func(*job, *proto.JobStatus) (hit, error) {
 		}
 		h, err := do(j, j.Cluster.NodeManager(s.AmHost))
 		if !h.missed {
-			h.masters = 1
+			h.masters, h.on = 1, s.AmHost
 		}
 		return h, err
 	}
