@@ -25,7 +25,8 @@ HADOOP_PACKAGES = $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .De
 
 # Whole jobs take longest, so they begin, and the next longest beside them: much of
 # their time goes into waiting. What is compiled is vetted by verify.
-TEST_PACKAGES = $(if $(HADOOP),$(HADOOP_PACKAGES),./test/e2e ./container ./hdfsckpt ./test/torture ./hdfsckpt/mount ./hdfsckpt/store ./...)
+LONGEST_PACKAGES = ./test/e2e ./container ./hdfsckpt ./cmd/yarn-submit ./test/browser ./test/torture ./hdfsckpt/mount ./hdfsckpt/store ./runtime
+TEST_PACKAGES = $(if $(HADOOP),$(HADOOP_PACKAGES),$(LONGEST_PACKAGES) ./...)
 
 .DEFAULT_GOAL := help
 
@@ -65,7 +66,7 @@ cluster-secure: ## the same with Kerberos
 .PHONY: test
 test: ## everything but what is long, against real Hadoop daemons and real TensorFlow
 	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm ip chromium
-	$(RUN_TESTS) --packages "$(TEST_PACKAGES)" -- -p 3 -parallel 4 -vet=off $(NOT_LONG) -timeout 30m
+	$(RUN_TESTS) --packages "$(TEST_PACKAGES)" -- -p 4 -parallel 4 -vet=off $(NOT_LONG) -timeout 30m
 
 .PHONY: test-long
 test-long: ## what is long, in slices (SLICE=name: one of them; go run ./test/long -list prints them)
