@@ -22,7 +22,7 @@ const lookPace = 1000
 type mountRemoved struct{ target string }
 
 func (m *mountRemoved) Error() string {
-	return m.target + " was removed, renamed or mounted over from outside of the task, which was killed at once, since it would have saved beside its checkpoint directory"
+	return m.target + " was removed, renamed or mounted over, so that what the task saved there would have stayed on this node"
 }
 
 // MountRemoved returns an error when a mount was taken away from the box, all of whose
