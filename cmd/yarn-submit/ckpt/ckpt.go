@@ -40,7 +40,7 @@ writes them, its id or name.`,
 }
 
 // opened opens what a user named, a job by find. The stores are closed when see has returned.
-func opened(cmd *cobra.Command, ref string, find jobs.Finder, see func(checkpoints.Directory) error) error {
+func opened(cmd *cobra.Command, ref string, find jobs.Finder, see func([]checkpoints.Directory) error) error {
 	dirs, err := checkpoints.Directories(cmd.Context(), ref, find)
 	if err != nil {
 		return err
@@ -50,22 +50,22 @@ func opened(cmd *cobra.Command, ref string, find jobs.Finder, see func(checkpoin
 			d.Store.Close()
 		}
 	}()
-	for _, d := range dirs {
-		if err := see(d); err != nil {
-			return err
-		}
-	}
-	return nil
+	return see(dirs)
 }
 
 // listed opens what a user named, to look at it, and lists the checkpoints in it.
 func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []format.Checkpoint) error) error {
-	return opened(cmd, ref, jobs.Find, func(d checkpoints.Directory) error {
-		list, err := hdfsckpt.List(cmd.Context(), d.Store)
-		if err != nil {
-			return err
+	return opened(cmd, ref, jobs.Find, func(dirs []checkpoints.Directory) error {
+		for _, d := range dirs {
+			list, err := hdfsckpt.List(cmd.Context(), d.Store)
+			if err != nil {
+				return err
+			}
+			if err := see(d, list); err != nil {
+				return err
+			}
 		}
-		return see(d, list)
+		return nil
 	})
 }
 
