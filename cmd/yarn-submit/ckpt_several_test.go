@@ -75,3 +75,85 @@ func TestDirectoriesOfAJobChangeTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestAStepThatMeansSeveral: no command takes one of several checkpoints of a step by itself. It
+// names them, and takes each by its name.
+func TestAStepThatMeansSeveral(t *testing.T) {
+	p := newPlace(t)
+	dir := filepath.Join(p.dir, "ck")
+	for from, name := range map[string]string{"train-40.pt": "gan/G-40.pt", "alone.pt": "gan/D-40.pt", "kinds.pth": "gan/D-50.pt"} {
+		copyFixtures(t, dir, map[string]string{"torchfile/testdata/" + from: name})
+	}
+	copyFixtures(t, dir, map[string]string{"torchfile/testdata/train-40.pt": "eval/D-50.pt"})
+	refused := func(which string, among []string, args ...string) {
+		t.Helper()
+		out, errs, code := p.call(args...)
+		if code != client.ExitUsage || out != "" {
+			t.Errorf("%v ended with %d: %s", args, code, out)
+		}
+		contains(t, errs, append(among, which+" means several checkpoints")...)
+	}
+	both := []string{"gan/D-40.pt", "gan/G-40.pt"}
+	refused("40", both, "ckpt", "show", "./ck", "40")
+	refused("40", both, "ckpt", "verify", "./ck", "40")
+	refused("40", both, "ckpt", "get", "./ck", "40", "to")
+	refused("40", both, "ckpt", "cat", "./ck", "40", "x")
+	refused("40", both, "ckpt", "diff", "./ck", "gan/D-40.pt", "40")
+	refused("D-50.pt", []string{"eval/D-50.pt", "gan/D-50.pt"}, "ckpt", "show", "./ck", "D-50.pt")
+	if _, err := os.Stat(filepath.Join(p.dir, "to")); err == nil {
+		t.Error("the refused get has made its directory")
+	}
+	for _, which := range []string{"gan/D-40.pt", "G-40.pt", "eval/D-50.pt"} {
+		if out, errs, code := p.call("ckpt", "verify", "./ck", which); code != 0 || !strings.Contains(out, which) {
+			t.Errorf("verify of %s ended with %d: %s%s", which, code, out, errs)
+		}
+	}
+	// A torn one beside a whole one of its step is not meant.
+	torn, err := os.ReadFile(filepath.Join(dir, "gan/G-40.pt"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "gan/G-40.pt"), torn[:len(torn)/2], 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := p.call("ckpt", "verify", "./ck", "40"); code != 0 || !strings.Contains(out, "gan/D-40.pt") {
+		t.Errorf("verify of the whole one ended with %d: %s%s", code, out, errs)
+	}
+}
+
+// TestGetLeavesTheProgramsDirectory: a copy into the directory that it is taken from is refused,
+// by whatever path that is named, and changes nothing there.
+func TestGetLeavesTheProgramsDirectory(t *testing.T) {
+	p := newPlace(t)
+	dir := filepath.Join(p.dir, "ck")
+	for _, step := range []string{"7", "24"} {
+		copyFixtures(t, dir, map[string]string{
+			"tfbundle/testdata/dtypes.ckpt-7.index": "run/model.ckpt-" + step + ".index", "tfbundle/testdata/dtypes.ckpt-7.data-00000-of-00001": "run/model.ckpt-" + step + ".data-00000-of-00001",
+		})
+	}
+	write(t, filepath.Join(dir, "run/checkpoint"), "model_checkpoint_path: \"model.ckpt-24\"\nall_model_checkpoint_paths: \"model.ckpt-7\"\nall_model_checkpoint_paths: \"model.ckpt-24\"\n")
+	for link, to := range map[string]string{"link": "ck", "deep": "ck/run", "up": "."} {
+		if err := os.Symlink(to, filepath.Join(p.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := everythingIn(t, dir)
+	for _, x := range [][2]string{
+		{"./ck", "ck/run"}, {"./ck", "ck"}, {"./ck", "ck/new/one"}, {"./ck/run", "ck/run"}, {"./ck/run", dir + "/run/../run"},
+		{"./ck", "link"}, {"./ck", "deep"}, {"./ck", "link/new"}, {"./ck", "up/ck/run"}, {"./link", "ck/run"}, {"./deep", "ck/run"}, {"file://" + dir, "ck/run"},
+	} {
+		_, errs, code := p.call("ckpt", "get", x[0], "7", x[1])
+		if code != client.ExitUsage || !strings.Contains(errs, "name a directory outside of it") {
+			t.Errorf("get from %s to %s ended with %d: %s", x[0], x[1], code, errs)
+		}
+	}
+	after := everythingIn(t, dir)
+	for name, is := range after {
+		if before[name] != is {
+			t.Errorf("%s is %q, and was %q", name, is, before[name])
+		}
+	}
+	if out, errs, code := p.call("ckpt", "get", "./ck", "7", "up/out"); code != 0 {
+		t.Errorf("get to a directory beside it ended with %d: %s%s", code, out, errs)
+	}
+}

@@ -338,6 +338,32 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt/inspect", test: "TestChangesBeginTogether",
 	},
 	{
+		promise: "a step that means several checkpoints is refused",
+		file:    "client/checkpoints/checkpoints.go",
+		old: `	case 1:
+		return &found[0], nil
+`,
+		new: `	default:
+		return &found[0], nil
+`,
+		pkg: "cmd/yarn-submit", test: "TestAStepThatMeansSeveral",
+	},
+	{
+		promise: "a step means the whole checkpoint of it, where one beside it is torn",
+		file:    "client/checkpoints/checkpoints.go",
+		old: `	found = prefer(found, func(c Chosen) bool { return c.Whole() })
+`,
+		new: ``,
+		pkg: "cmd/yarn-submit", test: "TestAStepThatMeansSeveral",
+	},
+	{
+		promise: "ckpt get copies nothing into the checkpoint directory itself, by whatever path it is named",
+		file:    "hdfsckpt/copy.go",
+		old:     `		if within {`,
+		new:     `		if within && false {`,
+		pkg:     "cmd/yarn-submit", test: "TestGetLeavesTheProgramsDirectory",
+	},
+	{
 		promise: "what is in the way of a pointer is found before a rollback changes anything",
 		file:    "hdfsckpt/rollback.go",
 		old: `	_, err := p.readPointer(ctx, s, path.Dir(name))
