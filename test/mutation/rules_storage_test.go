@@ -84,7 +84,7 @@ var storageRules = []rule{
 	{
 		promise: "a checkpoint directory in which the user may make no files is refused though .holdfast in it can be written",
 		file:    "client/submit/check.go",
-		old:     `return mayWrite(ctx, s)`,
+		old:     `return store.MayWrite(ctx, s, ".")`,
 		new:     `return nil`,
 		pkg:     "client/submit", test: "TestWhetherADirectoryIsWritable",
 	},

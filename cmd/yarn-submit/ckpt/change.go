@@ -47,7 +47,15 @@ func change[C inspect.Plan](cmd *cobra.Command, o *changeOptions, ref string, pl
 			if !o.JSON() {
 				show(plan)
 			}
-			if question := plan.Question(); question != "" && consent.Given(question) {
+			question := plan.Question()
+			if question == "" {
+				continue
+			}
+			given, err := consent.Given(question)
+			if err != nil {
+				return fmt.Errorf("nothing was changed: %w", err)
+			}
+			if given {
 				agreed = append(agreed, inspect.Planned{Plan: plan, Store: dirs[i].Store})
 			}
 		}

@@ -91,9 +91,7 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 	if err != nil {
 		return err
 	}
-	// Before the job runs, an interrupt only has to stop what is being done.
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	if job.Files, err = spec.Collect(ctx, draft.Inputs, job.Checkpoints); err != nil {
 		return err
 	}
@@ -117,7 +115,6 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 	if err := saveDraft(ctx, j, draft, job); err != nil {
 		cli.Note(cmd, fmt.Sprintf("the job was started, but rerun will not know it: %v", err))
 	}
-	stop()
 	noteNamesakes(cmd, j, job.Name)
 	if o.detach {
 		if o.JSON() {

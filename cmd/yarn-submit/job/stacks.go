@@ -44,8 +44,7 @@ type TaskStacks struct {
 }
 
 func runStacks(cmd *cobra.Command, o *stacksOptions, args []string) error {
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	j, err := jobs.Find(ctx, args[0])
 	if err != nil {
 		return err
