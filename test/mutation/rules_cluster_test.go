@@ -787,6 +787,28 @@ var clusterRules = []rule{
 		pkg:     "hdfsckpt", test: "TestATornFileIsToldOnce",
 	},
 	{
+		promise: "doctor tells the limits in force, and not those that they may be raised to",
+		file:    "doctor/check/machine.go",
+		old:     `		if r.Cur < l.few {`,
+		new:     `		if r.Max < l.few {`,
+		pkg:     "doctor/check", test: "TestTheLimitsInForce",
+	},
+	{
+		promise: "doctor tells the limit of open files that programs get, and not the one that Go has raised",
+		file:    "doctor/check/machine.go",
+		old:     `err = unix.Prlimit(cmd.Process.Pid, resource, nil, &r)`,
+		new:     `err = unix.Getrlimit(resource, &r)`,
+		pkg:     "doctor/check", test: "TestTheLimitsInForce",
+	},
+	{
+		promise: "the user of a process is its uid's, whatever the environment says",
+		file:    "internal/proc/user.go",
+		old:     `		return "", fmt.Errorf("the user %s of`,
+		new: `		return os.Getenv("USER"), nil
+		return "", fmt.Errorf("the user %s of`,
+		pkg: "doctor/check", test: "TestTheUserIsTheUids",
+	},
+	{
 		promise: "an earlier attempt's end is not told as that of the one that runs",
 		file:    "proto/reason.go",
 		old:     `return of, of >= 0 && of < k.Attempt`,
