@@ -787,6 +787,20 @@ var clusterRules = []rule{
 		pkg:     "hdfsckpt", test: "TestATornFileIsToldOnce",
 	},
 	{
+		promise: "doctor asks all nodes at the same time to start its containers",
+		file:    "doctor/nodecheck/nodecheck.go",
+		old:     `starts.Go(func() error {`,
+		new:     `func(f func() error) { _ = f() }(func() error {`,
+		pkg:     "doctor/nodecheck", test: "TestNodesAreAskedTogether",
+	},
+	{
+		promise: "a node that was decommissioned is no fault of the cluster's to doctor",
+		file:    "doctor/nodecheck/nodecheck.go",
+		old:     `if n.Decommissioned() {`,
+		new:     `if false {`,
+		pkg:     "doctor/nodecheck", test: "TestNodesOutOfService",
+	},
+	{
 		promise: "doctor tells the limits in force, and not those that they may be raised to",
 		file:    "doctor/check/machine.go",
 		old:     `		if r.Cur < l.few {`,
