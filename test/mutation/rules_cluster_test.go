@@ -801,6 +801,13 @@ var clusterRules = []rule{
 		pkg:     "doctor/nodecheck", test: "TestNodesOutOfService",
 	},
 	{
+		promise: "stacks shows those of the other tasks where the answer of one breaks off",
+		file:    "client/jobs/exec.go",
+		old:     `!none && !broken || none`,
+		new:     `!none || none`,
+		pkg:     "client/jobs", test: "TestStacksOfTheOtherTasks",
+	},
+	{
 		promise: "doctor tells the limits in force, and not those that they may be raised to",
 		file:    "doctor/check/machine.go",
 		old:     `		if r.Cur < l.few {`,
