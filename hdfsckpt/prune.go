@@ -138,6 +138,10 @@ func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 	}
 	var errs []error
 	for i, c := range p.Remove {
+		if err := ctx.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("cannot remove the other %d checkpoints: %w", len(p.Remove)-i, err))
+			break
+		}
 		if err := removeCheckpoint(ctx, s, c, nested); err != nil {
 			errs = append(errs, fmt.Errorf("cannot remove the checkpoint %s: %w", c.Name, err))
 		}

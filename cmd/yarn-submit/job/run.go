@@ -112,6 +112,9 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 		return err
 	}
 	defer j.Close()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s was started meanwhile and goes on; to end it: yarn-submit kill %[1]s: %w", j.ID, err)
+	}
 	if err := saveDraft(ctx, j, draft, job); err != nil {
 		cli.Note(cmd, fmt.Sprintf("the job was started, but rerun will not know it: %v", err))
 	}
