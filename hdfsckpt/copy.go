@@ -33,12 +33,29 @@ type copyPlan struct {
 	present bool   // it is there already
 }
 
+// CheckDestination returns an error if a local directory is the one that a checkpoint is to be
+// copied from, or lies in that: by whatever path or links it is reached, a copy there would be
+// one of the program's checkpoints, and change what its pointer names. The directory need not
+// exist.
+func CheckDestination(from store.Store, c format.Checkpoint, dir string) error {
+	for _, own := range []string{".", path.Dir(c.Name)} {
+		within, err := store.Contains(from, own, dir)
+		if err != nil {
+			return err
+		}
+		if within {
+			return fmt.Errorf("cannot copy the checkpoint %s to %s: that is in the checkpoint directory %s itself, whose programs would take the copy for a checkpoint of theirs: name a directory outside of it", c.Name, dir, from.URI())
+		}
+	}
+	return nil
+}
+
 // Copy copies a checkpoint that is whole, or cannot be checked, into another store, by
 // its name without the directory that it lies in here. If its format has a pointer, that
 // of the other store's root names it then. Files that are there with the same bytes are
 // left as they are, so that Copy, once interrupted, goes on where it was. If any other
 // file is in the way, nothing is written (EEXIST). The bytes are compared with the
-// manifest of a sealed one. progress may be nil; it is called by several goroutines.
+// manifest of a sealed one. CheckDestination says where it cannot be copied to. progress may be nil; it is called by several goroutines.
 func Copy(ctx context.Context, from, to store.Store, c format.Checkpoint, progress func(done, total int64)) (Copied, error) {
 	var done Copied
 	fail := func(err error) (Copied, error) {
@@ -49,6 +66,9 @@ func Copy(ctx context.Context, from, to store.Store, c format.Checkpoint, progre
 	}
 	if progress == nil {
 		progress = func(int64, int64) {}
+	}
+	if err := CheckDestination(from, c, to.URI()); err != nil {
+		return done, err
 	}
 	plan, pointer, err := planCopy(ctx, from, to, c)
 	if err != nil {

@@ -98,6 +98,34 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 
 func seriesOf(c format.Checkpoint) string { return string(c.Kind) + " " + c.Series() }
 
+// Check returns why nothing can be removed from the store. It changes nothing.
+func (p PrunePlan) Check(ctx context.Context, s store.Store) error {
+	_, err := writers.Nested(ctx, s)
+	if err == nil {
+		err = mayChange(ctx, s, p.Remove)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot prune %s: %w", s.URI(), err)
+	}
+	return nil
+}
+
+// mayChange returns an error if this user may not write in a directory that some checkpoints lie
+// in, or in the store's own.
+func mayChange(ctx context.Context, s store.Store, list []format.Checkpoint) error {
+	dirs := map[string]bool{".": true, store.OwnDir: true}
+	for _, c := range list {
+		name, _ := c.Original()
+		dirs[path.Dir(name)] = true
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := store.MayWrite(ctx, s, dir); err != nil && !store.Vanished(err) {
+			return err
+		}
+	}
+	return nil
+}
+
 // Execute removes what the plan says, the oldest first, with what is retained that it had
 // replaced. Of each checkpoint the marker is removed first, so that it never looks whole while it
 // is being removed; of links, what they lead to stays. A checkpoint that has changed since it was
@@ -110,6 +138,10 @@ func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 	}
 	var errs []error
 	for i, c := range p.Remove {
+		if err := ctx.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("cannot remove the other %d checkpoints: %w", len(p.Remove)-i, err))
+			break
+		}
 		if err := removeCheckpoint(ctx, s, c, nested); err != nil {
 			errs = append(errs, fmt.Errorf("cannot remove the checkpoint %s: %w", c.Name, err))
 		}

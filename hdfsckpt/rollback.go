@@ -290,6 +290,23 @@ func (p *RollbackPlan) Bytes() int64 {
 	return n
 }
 
+// Check returns why the plan cannot be carried out. It changes nothing.
+func (p RollbackPlan) Check(ctx context.Context, s store.Store) error {
+	change := append([]format.Checkpoint{p.To}, p.Beside...)
+	for _, m := range p.Moves {
+		change = append(change, m.Checkpoint)
+	}
+	if err := mayChange(ctx, s, change); err != nil {
+		return fmt.Errorf("cannot roll back in %s: %w", s.URI(), err)
+	}
+	if p.pointer == nil {
+		return p.unchanged(ctx, s)
+	}
+	name, _ := p.To.Original()
+	_, err := p.readPointer(ctx, s, path.Dir(name))
+	return err
+}
+
 // Execute has programs go on from the plan's checkpoint. by is who has asked for that.
 func (p RollbackPlan) Execute(ctx context.Context, s store.Store, by string) error {
 	if p.pointer == nil {
@@ -305,28 +322,32 @@ func (p RollbackPlan) Execute(ctx context.Context, s store.Store, by string) err
 	}
 	p.dir = append(p.dir, p.To)
 	dir := path.Dir(p.To.Name)
-	file := path.Join(dir, p.pointer.PointerFile())
-	before, err := p.pointer.ReadPointer(ctx, s, dir)
+	before, err := p.readPointer(ctx, s, dir)
 	if err != nil {
 		return err
 	}
-	if before.Foreign || before.Err != nil && len(before.Text) > 0 {
-		known, err := p.pointer.KnownPointers(ctx, s)
-		if err != nil {
-			return err
-		}
-		if before.Foreign || !known[dir] {
-			why := before.Err
-			if before.Foreign {
-				why = errors.New("it is a directory or a large file, or cannot be read")
-			}
-			return fmt.Errorf("cannot point %s at %s: there is something by that name that is not the program's pointer (%w); move it away, and roll back again", file, p.To.Name, why)
-		}
-	}
 	if err := p.pointer.WritePointer(ctx, s, dir, before, p.dir, &p.To); err != nil {
-		return fmt.Errorf("cannot point %s at %s: %w", file, p.To.Name, err)
+		return fmt.Errorf("cannot point %s at %s: %w", path.Join(dir, p.pointer.PointerFile()), p.To.Name, err)
 	}
 	return nil
+}
+
+// readPointer reads the pointer in a directory. It fails if that is not the program's to write.
+func (p *RollbackPlan) readPointer(ctx context.Context, s store.Store, dir string) (format.Pointed, error) {
+	before, err := p.pointer.ReadPointer(ctx, s, dir)
+	if err != nil || !before.Foreign && (before.Err == nil || len(before.Text) == 0) {
+		return before, err
+	}
+	known, err := p.pointer.KnownPointers(ctx, s)
+	if err != nil || !before.Foreign && known[dir] {
+		return before, err
+	}
+	why := before.Err
+	if before.Foreign {
+		why = errors.New("it is a directory or a large file, or cannot be read")
+	}
+	name, _ := p.To.Original()
+	return before, fmt.Errorf("cannot point %s at %s: there is something by that name that is not the program's pointer (%w); move it away, and roll back again", path.Join(dir, p.pointer.PointerFile()), name, why)
 }
 
 // putInPlace restores what is retained or was moved aside, and names it as it is then.

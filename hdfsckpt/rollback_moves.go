@@ -311,10 +311,8 @@ func (p *RollbackPlan) copyAgain(ctx context.Context, s store.Store, aside []Asi
 // makeNewest carries the moves out. It fails if there is something else by then that programs
 // would take.
 func (p *RollbackPlan) makeNewest(ctx context.Context, s store.Store, by string) error {
-	for _, c := range append([]format.Checkpoint{p.To}, p.Beside...) {
-		if err := sameFiles(ctx, s, c); err != nil {
-			return err
-		}
+	if err := p.unchanged(ctx, s); err != nil {
+		return err
 	}
 	if err := store.RemoveOwn(ctx, s, stagingDir); err != nil {
 		return err
@@ -382,6 +380,16 @@ func forgetRestored(ctx context.Context, s store.Store) error {
 		}
 	}
 	return err
+}
+
+// unchanged returns an error if what is gone back to is not as it was when that was planned.
+func (p *RollbackPlan) unchanged(ctx context.Context, s store.Store) error {
+	for _, c := range append([]format.Checkpoint{p.To}, p.Beside...) {
+		if err := sameFiles(ctx, s, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sameFiles returns an error if a checkpoint in its place is not as it was listed.

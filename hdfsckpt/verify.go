@@ -55,7 +55,11 @@ func Verify(ctx context.Context, s store.Store, c format.Checkpoint, progress fu
 		if err != nil {
 			return nil, fmt.Errorf("cannot verify the checkpoint %s: %w", c.Name, err)
 		}
-		v.problems = append(v.problems, problems...)
+		for _, p := range problems {
+			if c.Whole() || !strings.Contains(c.Why, p.Text) { // else its state says so already
+				v.problems = append(v.problems, p)
+			}
+		}
 		for _, p := range parts {
 			v.parts[p.File] = append(v.parts[p.File], p)
 		}

@@ -95,3 +95,18 @@ func verifyFindsEveryBit(t *testing.T) {
 		must(t, os.WriteFile(path.Join(dir, f.Name), b, 0o644))
 	}
 }
+
+// TestATornFileIsToldOnce: what keeps a file of torch.save from being read is why it is torn, and
+// no second problem.
+func TestATornFileIsToldOnce(t *testing.T) {
+	s, err := store.Open(context.Background(), t.TempDir(), nil)
+	must(t, err)
+	defer s.Close()
+	whole, err := os.ReadFile("torchfile/testdata/train-40.pt")
+	must(t, err)
+	put(t, s, "step-40.pt", whole[:len(whole)/2])
+	problems := verify(t, s, list(t, s)[0])
+	if len(problems) != 1 || problems[0].File != "step-40.pt" {
+		t.Errorf("%v", problems)
+	}
+}

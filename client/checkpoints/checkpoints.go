@@ -4,7 +4,11 @@ package checkpoints
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"holdfast/client"
@@ -67,12 +71,105 @@ func Directories(ctx context.Context, ref string, find jobs.Finder) ([]Directory
 	return all, nil
 }
 
-// Choose returns the checkpoint with a step or name, or the newest complete one if
-// which is empty. That there is none is a usage error.
-func Choose(list []format.Checkpoint, uri, which string) (*format.Checkpoint, error) {
-	c, err := inspect.Choose(list, uri, which)
-	if inspect.IsMissing(err) {
-		err = client.Usagef("%w", err)
+// Listed is a directory with the checkpoints in it.
+type Listed struct {
+	Directory
+	List []format.Checkpoint
+}
+
+// Chosen is one of the checkpoints of a directory.
+type Chosen struct {
+	Listed
+	*format.Checkpoint
+}
+
+// Describe describes the checkpoint for JSON output.
+func (c *Chosen) Describe() inspect.Checkpoint {
+	return inspect.Describe(c.Store.URI(), []format.Checkpoint{*c.Checkpoint}, c.List)[0]
+}
+
+// Choose returns the checkpoint that which means in some directories: its name, or its step or
+// the last part of its name. Several of a step are told apart by what programs do: whole ones
+// come before others, and those with the step in their names before those that have it in what
+// they hold. That several are left is a usage error, which names them, and so is that there is
+// none.
+func Choose(dirs []Listed, which string) (*Chosen, error) {
+	step, err := strconv.ParseInt(which, 10, 64)
+	byStep := err == nil
+	var named, found []Chosen
+	for _, d := range dirs {
+		for i := range d.List {
+			switch c := &d.List[i]; {
+			case c.Name == which:
+				named = append(named, Chosen{d, c})
+			case byStep && c.Step == step, path.Base(c.Name) == which:
+				found = append(found, Chosen{d, c})
+			}
+		}
 	}
-	return c, err
+	if len(named) > 0 {
+		found = named
+	}
+	found = prefer(found, func(c Chosen) bool { return c.Whole() })
+	found = prefer(found, func(c Chosen) bool { return c.NamedStep() != format.NoStep })
+	switch len(found) {
+	case 0:
+		return nil, client.Usagef("%s", noneOf(dirs, which))
+	case 1:
+		return &found[0], nil
+	}
+	var all []string
+	for _, c := range found {
+		name := c.Name
+		if len(dirs) > 1 {
+			name += " in " + c.Store.URI()
+		}
+		all = append(all, name)
+	}
+	instead := "write the name of one instead"
+	if len(dirs) > 1 {
+		instead = "write the directory of one and its name instead"
+	}
+	return nil, client.Usagef("%s means several checkpoints: %s; %s", which, strings.Join(all, ", "), instead)
+}
+
+// prefer returns those of a list that are of a kind, or all if none is.
+func prefer(list []Chosen, is func(Chosen) bool) []Chosen {
+	if !slices.ContainsFunc(list, is) {
+		return list
+	}
+	return slices.DeleteFunc(list, func(c Chosen) bool { return !is(c) })
+}
+
+// noneOf says that there is no checkpoint as was asked for, and which there are.
+func noneOf(dirs []Listed, which string) string {
+	var said []string
+	for _, d := range dirs {
+		have := "there is none at all"
+		if n := len(d.List); n > 0 {
+			const most = 10
+			var steps []string
+			if n > most {
+				steps = append(steps, "...")
+			}
+			for _, c := range d.List[max(0, n-most):] {
+				steps = append(steps, strconv.FormatInt(c.Step, 10))
+			}
+			have = "there are " + strings.Join(steps, ", ")
+		}
+		said = append(said, fmt.Sprintf("there is no checkpoint %s in %s; %s", which, d.Store.URI(), have))
+	}
+	return strings.Join(said, "; ")
+}
+
+// Newest returns the newest complete checkpoint of a directory. That there is none is a usage
+// error.
+func Newest(d Listed) (*Chosen, error) {
+	if c := format.NewestComplete(d.List); c != nil {
+		return &Chosen{d, c}, nil
+	}
+	if len(d.List) == 0 {
+		return nil, client.Usagef("there is no checkpoint in %s", d.Store.URI())
+	}
+	return nil, client.Usagef("none of the %d checkpoints in %s is complete; name one by its step to look at it", len(d.List), d.Store.URI())
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ var ErrNotRun = errors.New("nothing was run")
 
 // ErrNoStacks means that the processes of a task did not print where they stand.
 var ErrNoStacks = errors.New("no stacks")
+
+// errConnection begins the error of an answer that has broken off.
+var errConnection = errors.New("the connection")
 
 // Exec runs a command in the container of a task that runs, or with stacks set has the
 // task's processes print where they stand, and writes to w what that prints. It returns
@@ -38,7 +42,7 @@ func (j *Job) Exec(ctx context.Context, task string, command []string, stacks bo
 		o, err := stream.Recv()
 		switch {
 		case err != nil && printed && ctx.Err() == nil:
-			return 0, fmt.Errorf("the connection to the container of %s broke; how the command ended is not known: %s", task, status.Convert(err).Message())
+			return 0, fmt.Errorf("%w to the container of %s broke; how the command ended is not known: %s", errConnection, task, status.Convert(err).Message())
 		case err != nil:
 			return 0, j.execError(ctx, task, stacks, err)
 		}
@@ -53,6 +57,37 @@ func (j *Job) Exec(ctx context.Context, task string, command []string, stacks bo
 			return int(o.Code), nil
 		}
 	}
+}
+
+// TaskStacks is the JSON of the stacks of a task.
+type TaskStacks struct {
+	Task   string `json:"task"`
+	Stacks string `json:"stacks"`
+	Error  string `json:"error"` // why there are none, or not all
+}
+
+// Stacks has tasks print where they stand, one after another, and calls see with what each
+// printed. That one of several cannot print that is told to see alone. The error is of those whose
+// answers broke off, of which see has been told what had come.
+func (j *Job) Stacks(ctx context.Context, tasks []string, see func(TaskStacks)) error {
+	var failed []error
+	for _, task := range tasks {
+		var b bytes.Buffer
+		_, err := j.Exec(ctx, task, nil, true, &b)
+		none, broken := errors.Is(err, ErrNoStacks), errors.Is(err, errConnection)
+		if err != nil && (!none && !broken || none && len(tasks) == 1) {
+			return errors.Join(append(failed, err)...)
+		}
+		found := TaskStacks{Task: task, Stacks: b.String()}
+		if err != nil {
+			found.Error = err.Error()
+		}
+		if broken {
+			failed = append(failed, err)
+		}
+		see(found)
+	}
+	return errors.Join(failed...)
 }
 
 // execError says what is wrong with a call of Exec.

@@ -27,14 +27,16 @@ import (
 type answers struct {
 	proto.UnimplementedJobServiceServer
 	kill func(context.Context) error
-	exec func(proto.JobService_ExecServer) error
+	exec func(*proto.ExecRequest, proto.JobService_ExecServer) error
 }
 
 func (a *answers) Kill(ctx context.Context, _ *proto.KillRequest) (*proto.KillResponse, error) {
 	return &proto.KillResponse{}, a.kill(ctx)
 }
 
-func (a *answers) Exec(_ *proto.ExecRequest, s proto.JobService_ExecServer) error { return a.exec(s) }
+func (a *answers) Exec(r *proto.ExecRequest, s proto.JobService_ExecServer) error {
+	return a.exec(r, s)
+}
 
 func (*answers) Watch(_ *proto.StatusRequest, s proto.JobService_WatchServer) error {
 	if err := s.Send(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}); err != nil {
@@ -152,7 +154,7 @@ func TestACommandWhoseEndIsNotKnown(t *testing.T) {
 		{"", "nothing was run in the container of worker-0", true},
 		{"half", "the connection to the container of worker-0 broke; how the command ended is not known", false},
 	} {
-		j := answered(t, &answers{exec: func(s proto.JobService_ExecServer) error {
+		j := answered(t, &answers{exec: func(_ *proto.ExecRequest, s proto.JobService_ExecServer) error {
 			if c.output != "" {
 				if err := s.Send(&proto.ExecOutput{Output: []byte(c.output)}); err != nil {
 					return err
@@ -164,5 +166,39 @@ func TestACommandWhoseEndIsNotKnown(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNotRun) != c.notRun {
 			t.Errorf("after %q: %v", c.output, err)
 		}
+	}
+}
+
+// TestStacksOfTheOtherTasks: where the answer of a task breaks off, or it can print no stacks, those
+// of the others are there all the same.
+func TestStacksOfTheOtherTasks(t *testing.T) {
+	j := answered(t, &answers{exec: func(r *proto.ExecRequest, s proto.JobService_ExecServer) error {
+		switch r.Task {
+		case "worker-1":
+			return s.Send(&proto.ExecOutput{Error: "it is a shell"})
+		case "worker-2":
+			if err := s.Send(&proto.ExecOutput{Output: []byte("the half")}); err != nil {
+				return err
+			}
+			return status.Error(codes.Unavailable, "its agent is gone")
+		}
+		if err := s.Send(&proto.ExecOutput{Output: []byte("all of " + r.Task)}); err != nil {
+			return err
+		}
+		return s.Send(&proto.ExecOutput{Done: true})
+	}})
+	var told []string
+	err := j.Stacks(t.Context(), []string{"worker-0", "worker-1", "worker-2", "worker-3"}, func(s TaskStacks) {
+		told = append(told, s.Stacks+": "+s.Error)
+	})
+	if err == nil || errors.Is(err, ErrNoStacks) || !strings.Contains(err.Error(), "worker-2") {
+		t.Errorf("%v", err)
+	}
+	if len(told) != 4 || told[0] != "all of worker-0: " || !strings.Contains(told[1], "it is a shell") ||
+		!strings.Contains(told[2], "the half: the connection to the container of worker-2 broke") || told[3] != "all of worker-3: " {
+		t.Errorf("%q", told)
+	}
+	if err := j.Stacks(t.Context(), []string{"worker-1"}, func(s TaskStacks) { t.Errorf("%+v", s) }); !errors.Is(err, ErrNoStacks) {
+		t.Errorf("of the only task: %v", err)
 	}
 }

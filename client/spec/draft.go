@@ -15,7 +15,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/user"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -26,6 +25,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/proc"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -81,8 +81,8 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	spec.User = rpc.CurrentUser()
 	if spec.Local {
 		spec.ShellPath = os.Getenv("PATH")
-		if u, err := user.Current(); err == nil {
-			spec.User = u.Username
+		if name, err := proc.UserName(); err == nil {
+			spec.User = name
 		}
 	}
 	if spec.Framework == "" {

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
 	"holdfast/client"
 	"holdfast/client/cluster"
@@ -264,21 +263,7 @@ func CheckWritable(ctx context.Context, s store.Store) error {
 		if err := w.Abort(); err != nil || dir == "." {
 			return err
 		}
-		return mayWrite(ctx, s)
-	}
-	return nil
-}
-
-// mayWrite returns EACCES if the permissions of a directory keep this user from making a file in
-// it, and EROFS where nobody may. It makes none.
-func mayWrite(ctx context.Context, s store.Store) error {
-	if a, ok := s.(store.Accesser); ok {
-		return a.Access(ctx, ".", unix.W_OK|unix.X_OK)
-	}
-	if _, ok := s.(*store.Local); ok {
-		if err := unix.Faccessat(unix.AT_FDCWD, s.URI(), unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-			return &fs.PathError{Op: "write in", Path: s.URI(), Err: err}
-		}
+		return store.MayWrite(ctx, s, ".")
 	}
 	return nil
 }

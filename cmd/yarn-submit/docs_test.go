@@ -20,7 +20,6 @@ import (
 	"holdfast/client/submit"
 	"holdfast/cmd/yarn-submit/ckpt"
 	"holdfast/cmd/yarn-submit/cli"
-	"holdfast/cmd/yarn-submit/job"
 	"holdfast/doctor/check"
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/runtime"
@@ -234,7 +233,7 @@ func TestDocsHaveTheJSONOfCommands(t *testing.T) {
 	}
 	visit(newRootCommand(nil))
 	for command, of := range map[string]any{
-		"stacks": job.TaskStacks{}, "gc": submit.Collected{}, "doctor": check.Finding{},
+		"stacks": jobs.TaskStacks{}, "gc": submit.Collected{}, "doctor": check.Finding{},
 	} {
 		for _, name := range shape(reflect.TypeOf(of)) {
 			if !strings.Contains(rowOf(command), "`"+name+"`") {

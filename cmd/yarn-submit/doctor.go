@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -63,6 +64,9 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 	if o.cluster || len(o.nodes) > 0 {
 		found, err := doctor.DiagnoseNodes(cmd.Context(), exe, o.queue, o.nodes, o.image)
 		list, failed = append(list, found...), err
+	}
+	if err := cmd.Context().Err(); err != nil { // then what was found says nothing
+		return errors.Join(err, failed)
 	}
 	if o.JSON() {
 		err = cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"findings": list})

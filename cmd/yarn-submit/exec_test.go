@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"holdfast/client"
-	"holdfast/cmd/yarn-submit/job"
+	"holdfast/client/jobs"
 	"holdfast/proto"
 )
 
@@ -84,7 +84,7 @@ func TestStacks(t *testing.T) {
 	}
 	contains(t, out, "==> worker-0 <==", "most recent call first", "in stuck")
 	out, _, _ = p.call("stacks", id, "worker-0", "-o", "json")
-	var answer struct{ Tasks []job.TaskStacks }
+	var answer struct{ Tasks []jobs.TaskStacks }
 	if err := json.Unmarshal([]byte(out), &answer); err != nil || len(answer.Tasks) != 1 || !strings.Contains(answer.Tasks[0].Stacks, "in stuck") {
 		t.Errorf("stacks as JSON: %s (%v)", out, err)
 	}

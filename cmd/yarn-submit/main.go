@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 
@@ -36,9 +37,12 @@ func run(ctx context.Context, args []string) int {
 			help(cmd, args)
 		}
 	})
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = mistaken
+	}
+	if err != nil && cli.Interrupted(cmd.Context()) && !client.IsReported(err) {
+		err = client.WithExitCode(client.ExitInterrupted, fmt.Errorf("interrupted: %w", err))
 	}
 	if err != nil && !client.IsReported(err) {
 		cli.WriteError(root.ErrOrStderr(), err, cli.WantsJSON(args))
@@ -72,6 +76,9 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 		if verbose, _ := cmd.Flags().GetBool("verbose"); verbose {
 			logrus.SetLevel(logrus.DebugLevel)
 		}
+		if !slices.Contains(inContainers, cmd.Name()) {
+			cmd.SetContext(cli.Interruptible(cmd.Context()))
+		}
 		if slices.Contains(makeNamespaces, cmd.Name()) {
 			return nil
 		}
@@ -103,3 +110,6 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 // memory is shut cannot. They shut it themselves: an agent when it has made its own, doctor and
 // doctor-node when they have tried what can be made.
 var makeNamespaces = []string{"agent", "doctor", "doctor-node"}
+
+// inContainers are the commands that containers run: what a signal means there, each knows itself.
+var inContainers = []string{"am", "agent", "doctor-am", "doctor-node"}

@@ -53,8 +53,7 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return client.Usagef("--listen %s: write HOST:PORT, as 127.0.0.1:0 for any free port of this machine", o.listen)
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	pages, err := ui.New(ctx, o.Options)
 	if err != nil {
 		return err

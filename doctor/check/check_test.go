@@ -1,15 +1,69 @@
 package check
 
 import (
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"holdfast/container/gpu"
 	"holdfast/internal/proc"
 )
+
+// envProcess has the test binary print the findings about its process.
+const envProcess = "CHECK_TEST_PROCESS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envProcess) != "" {
+		_ = json.NewEncoder(os.Stdout).Encode([]Finding{Rlimits(), User("alice", false), User("alice", true)})
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// process returns the findings about a process: its limits, and whose containers are like it, for
+// alice, without security and with it.
+func process(t *testing.T, cmd *exec.Cmd) []Finding {
+	t.Helper()
+	cmd.Env = append(os.Environ(), envProcess+"=1", "USER=alice", "LOGNAME=alice", "HADOOP_USER_NAME=alice")
+	out, err := cmd.Output()
+	var found []Finding
+	if err == nil {
+		err = json.Unmarshal(out, &found)
+	}
+	if err != nil || len(found) != 3 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return found
+}
+
+// TestTheLimitsInForce: the soft ones are told, which a Go program raises for itself.
+func TestTheLimitsInForce(t *testing.T) {
+	f := process(t, exec.Command("sh", "-c", `ulimit -Sn 300 && exec "$0"`, os.Args[0]))[0]
+	if f.Level != Note || !strings.Contains(f.Text, "open files (nofile) 300, which a program may raise to ") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestTheUserIsTheUids: whatever the environment says, which YARN sets to the one who submitted.
+func TestTheUserIsTheUids(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	const nobodys = 987654 // without a name
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: nobodys, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
+	}
+	found := process(t, cmd)
+	for i, want := range []Level{1: Good, 2: Note} {
+		if i > 0 && (found[i].Level != want || !strings.Contains(found[i].Text, "the user 987654, who has no name")) {
+			t.Errorf("%+v", found[i])
+		}
+	}
+}
 
 func TestSkew(t *testing.T) {
 	at := func(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }

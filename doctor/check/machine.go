@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -35,9 +34,9 @@ func System() Finding {
 // User reports as which user containers run for the one who submitted.
 func User(submitter string, secure bool) Finding {
 	const subject = "user"
-	name := strconv.Itoa(os.Getuid())
-	if u, err := user.Current(); err == nil {
-		name = u.Username
+	name, err := proc.UserName()
+	if err != nil {
+		name = fmt.Sprintf("the user %d, who has no name there", os.Getuid())
 	}
 	switch {
 	case name == submitter:
@@ -126,32 +125,63 @@ const (
 	fewProcesses = 4096
 )
 
-// Rlimits looks at the limits on a process.
+// Rlimits looks at the limits that programs get which this process starts: the soft ones, which
+// are those in force.
 func Rlimits() Finding {
 	const subject = "limits"
+	limit, done, err := givenLimits()
+	if err != nil {
+		return note(subject, "they cannot be found out: %v", err)
+	}
+	defer done()
 	var said, low []string
 	for _, l := range []struct {
 		name     string
 		resource int
 		few      uint64
 	}{{"open files (nofile)", unix.RLIMIT_NOFILE, fewFiles}, {"processes and threads (nproc)", unix.RLIMIT_NPROC, fewProcesses}, {"address space (as)", unix.RLIMIT_AS, 1 << 40}} {
-		var r unix.Rlimit
-		if err := unix.Getrlimit(l.resource, &r); err != nil {
+		r, err := limit(l.resource)
+		if err != nil {
 			return bad(subject, "%s: %v", l.name, err)
 		}
-		what := fmt.Sprintf("%s %d", l.name, r.Max)
-		if r.Max == unix.RLIM_INFINITY {
-			what = l.name + " unlimited"
+		what := l.name + " " + limitText(r.Cur)
+		if r.Cur < l.few && r.Cur < r.Max {
+			what += ", which a program may raise to " + limitText(r.Max)
 		}
 		said = append(said, what)
-		if r.Max < l.few {
+		if r.Cur < l.few {
 			low = append(low, what)
 		}
 	}
 	if len(low) > 0 {
-		return note(subject, "%s: little for a framework with many threads and connections; raise it for the NodeManager (limits.conf, or Limit… in its systemd unit)", strings.Join(low, ", "))
+		return note(subject, "%s: little for a framework with many threads and connections; raise it for the NodeManager (limits.conf, or Limit… in its systemd unit)", strings.Join(low, "; "))
 	}
 	return good(subject, "%s", strings.Join(said, ", "))
+}
+
+func limitText(n uint64) string {
+	if n == unix.RLIM_INFINITY {
+		return "unlimited"
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// givenLimits has a program started and returns its limits. Those of this process are others: Go
+// raises its soft limit of open files, and gives programs that it starts the former one.
+func givenLimits() (limit func(resource int) (unix.Rlimit, error), done func(), err error) {
+	cmd := exec.Command("cat") // waits for the end of its input
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	limit = func(resource int) (r unix.Rlimit, err error) {
+		err = unix.Prlimit(cmd.Process.Pid, resource, nil, &r)
+		return r, err
+	}
+	return limit, func() { in.Close(); _ = cmd.Wait() }, nil
 }
 
 // Memory reports whether a cgroup limits the memory of this process. allotted is

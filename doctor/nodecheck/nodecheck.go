@@ -22,6 +22,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"holdfast/doctor/check"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
@@ -57,6 +59,8 @@ const (
 	beat        = 100 * time.Millisecond
 	allocateFor = 20 * time.Second // until a node without a container is given up
 	lookFor     = 60 * time.Second // until a container that runs is
+	// startsAtOnce bounds the NodeManagers that are asked at a time.
+	startsAtOnce = 64
 )
 
 // Container is the size of a container that checks a node.
@@ -74,22 +78,40 @@ type Config struct {
 	Resources   []yarn.LocalResource
 }
 
+// allocator is what allots containers: *yarn.Master.
+type allocator interface {
+	Allocate(ctx context.Context, h yarn.Heartbeat) (*yarn.Answer, error)
+}
+
+// starter is what starts containers: *yarn.Nodes. Its methods are called by many goroutines.
+type starter interface {
+	Learn(tokens []yarn.NMToken)
+	Start(ctx context.Context, node yarn.NodeID, list []yarn.Start) (map[yarn.ContainerID]error, error)
+}
+
 // nodeCheck is the state of Run.
 type nodeCheck struct {
 	Config
-	master *yarn.Master
-	nodes  *yarn.Nodes
+	master allocator
+	nodes  starter
 	dir    store.Store
 
 	queue    yarn.Queue
 	waiting  map[string]int // hosts, and how many containers are still to come there
 	running  map[yarn.ContainerID]yarn.NodeID
+	failed   chan failedStart
 	findings []check.Finding
+}
+
+// failedStart is a container that was not started.
+type failedStart struct {
+	id  yarn.ContainerID
+	err error
 }
 
 // Run checks the nodes and reports the end to the ResourceManager.
 func Run(ctx context.Context, cfg Config) error {
-	r := &nodeCheck{Config: cfg, waiting: map[string]int{}, running: map[yarn.ContainerID]yarn.NodeID{}}
+	r := newNodeCheck(cfg)
 	var err error
 	if r.dir, err = store.Open(ctx, cfg.Directory, cfg.Conf); err != nil {
 		return err
@@ -98,20 +120,23 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := store.MkdirAll(ctx, r.dir, nodesDir, 0o700); err != nil {
 		return err
 	}
-	if r.master, err = yarn.NewMaster(cfg.Conf, cfg.Credentials, rpc.Retry{Limit: 10 * time.Second}); err != nil {
+	master, err := yarn.NewMaster(cfg.Conf, cfg.Credentials, rpc.Retry{Limit: 10 * time.Second})
+	if err != nil {
 		return err
 	}
-	defer r.master.Close()
-	if r.nodes, err = yarn.NewNodes(cfg.Conf, rpc.Retry{Limit: 5 * time.Second}); err != nil {
+	defer master.Close()
+	nodes, err := yarn.NewNodes(cfg.Conf, rpc.Retry{Limit: 5 * time.Second})
+	if err != nil {
 		return err
 	}
-	defer r.nodes.Close()
+	defer nodes.Close()
+	r.master, r.nodes = master, nodes
 	client, err := yarn.NewClient(cfg.Conf, yarn.Options{Credentials: cfg.Credentials, Retry: rpc.Retry{Limit: 10 * time.Second}})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	reg, err := r.master.Register(ctx, yarn.Registration{Host: cfg.Host})
+	reg, err := master.Register(ctx, yarn.Registration{Host: cfg.Host})
 	if err != nil {
 		return err
 	}
@@ -129,11 +154,19 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		final, why = yarn.FinalFailed, err.Error()
 	}
-	return errors.Join(err, r.master.Finish(ctx, final, why, ""))
+	return errors.Join(err, master.Finish(ctx, final, why, ""))
+}
+
+func newNodeCheck(cfg Config) *nodeCheck {
+	return &nodeCheck{Config: cfg, waiting: map[string]int{}, running: map[yarn.ContainerID]yarn.NodeID{}, failed: make(chan failedStart, startsAtOnce)}
 }
 
 // checkNodes requests a container on each node and waits for the findings.
 func (r *nodeCheck) checkNodes(ctx context.Context, list []yarn.Node) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var starts errgroup.Group
+	defer func() { cancel(); _ = starts.Wait() }()
+	places := make(chan struct{}, startsAtOnce)
 	ask := r.ask(list)
 	begin := time.Now()
 	ticker := time.NewTicker(beat)
@@ -146,7 +179,18 @@ func (r *nodeCheck) checkNodes(ctx context.Context, list []yarn.Node) error {
 		ask = nil
 		r.nodes.Learn(a.NMTokens)
 		for _, c := range a.Allocated {
-			r.start(ctx, c)
+			start := r.take(c)
+			starts.Go(func() error {
+				places <- struct{}{}
+				defer func() { <-places }()
+				if err := r.start(ctx, c.Node, start); err != nil {
+					select {
+					case r.failed <- failedStart{c.ID, err}:
+					case <-ctx.Done():
+					}
+				}
+				return nil
+			})
 		}
 		for _, c := range a.Completed {
 			if node, ours := r.running[c.ID]; ours {
@@ -169,6 +213,11 @@ func (r *nodeCheck) checkNodes(ctx context.Context, list []yarn.Node) error {
 		}
 		select {
 		case <-ticker.C:
+		case f := <-r.failed:
+			if node, ours := r.running[f.id]; ours {
+				delete(r.running, f.id)
+				r.bad(node.Host, f.err.Error())
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -187,7 +236,12 @@ func (r *nodeCheck) ask(list []yarn.Node) []yarn.Request {
 			continue
 		}
 		if !n.Running() {
-			r.bad(host, strings.TrimSpace(fmt.Sprintf("YARN does not use the node: it is %s %s", n.State, n.Health)))
+			level := check.Bad
+			if n.Decommissioned() {
+				level = check.Note // as its administrators wanted
+			}
+			r.findings = append(r.findings, check.Finding{Node: host, Subject: "container", Level: level,
+				Text: strings.TrimSpace(fmt.Sprintf("YARN does not use the node: it is %s %s", n.State, n.Health))})
 			continue
 		}
 		if !r.queue.MayUse(n.Label) || !r.queue.HasRoom(n.Label) {
@@ -226,26 +280,29 @@ func (r *nodeCheck) bad(node, text string) {
 	r.findings = append(r.findings, check.Finding{Node: node, Subject: "container", Level: check.Bad, Text: text})
 }
 
-func (r *nodeCheck) start(ctx context.Context, c yarn.Container) {
+// take has a container count as one that runs, and returns how it is started.
+func (r *nodeCheck) take(c yarn.Container) yarn.Start {
 	host := c.Node.Host
 	if r.waiting[host]--; r.waiting[host] <= 0 {
 		delete(r.waiting, host)
 	}
+	r.running[c.ID] = c.Node
 	own := r.Credentials.Clone()
 	own.RemoveMasters()
 	own.Secrets = map[string][]byte{proto.SecretConf: own.Secrets[proto.SecretConf]}
-	failed, err := r.nodes.Start(ctx, c.Node, []yarn.Start{{Container: c, Launch: yarn.Launch{
+	return yarn.Start{Container: c, Launch: yarn.Launch{
 		Resources: r.Resources, Command: command, Credentials: own,
 		Environment: map[string]string{EnvDirectory: r.Directory, EnvUser: r.User, "HADOOP_USER_NAME": r.User},
-	}.In(r.Image)}})
+	}.In(r.Image)}
+}
+
+// start starts a container. A node may take long to answer, so each has a goroutine.
+func (r *nodeCheck) start(ctx context.Context, node yarn.NodeID, s yarn.Start) error {
+	failed, err := r.nodes.Start(ctx, node, []yarn.Start{s})
 	if err == nil {
-		err = failed[c.ID]
+		err = failed[s.Container.ID]
 	}
-	if err != nil {
-		r.bad(host, err.Error())
-		return
-	}
-	r.running[c.ID] = c.Node
+	return err
 }
 
 // collect reads the findings of a container that has ended.

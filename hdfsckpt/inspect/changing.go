@@ -66,7 +66,7 @@ func (b *Browser) Execute(ctx context.Context, dir int, planner Planner, agreed 
 			err = errChanged
 		}
 		if err == nil {
-			err = b.use(ctx, d, func(s store.Store) error { return plan.Execute(ctx, s, Watch{}) })
+			err = b.use(ctx, d, func(s store.Store) error { return Execute(ctx, []Planned{{plan, s}}, Watch{}) })
 			d.mu.Lock()
 			d.last, d.safe, d.safeOld = result{}, nil, time.Time{} // it is not so any longer, whatever has been done
 			d.mu.Unlock()

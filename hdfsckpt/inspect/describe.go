@@ -1,11 +1,6 @@
 package inspect
 
 import (
-	"fmt"
-	"path"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"holdfast/hdfsckpt"
@@ -120,42 +115,4 @@ func (m missing) Error() string { return m.text }
 func IsMissing(err error) bool {
 	_, ok := err.(missing)
 	return ok
-}
-
-// Choose returns the checkpoint with a step, a name or a location, or the newest complete one
-// if which is empty. The error is IsMissing.
-func Choose(list []format.Checkpoint, uri, which string) (*format.Checkpoint, error) {
-	if len(list) == 0 {
-		return nil, missing{fmt.Sprintf("there is no checkpoint %s in %s: there is none at all", which, uri)}
-	}
-	if which == "" {
-		if c := format.NewestComplete(list); c != nil {
-			return c, nil
-		}
-		return nil, missing{fmt.Sprintf("none of the %d checkpoints in %s is complete; name one by its step to look at it", len(list), uri)}
-	}
-	step, err := strconv.ParseInt(which, 10, 64)
-	byStep := err == nil
-	var steps []string
-	var found *format.Checkpoint // of several, one that is whole
-	for i := len(list) - 1; i >= 0; i-- {
-		c := &list[i]
-		if byStep && c.Step == step || c.Name == which || path.Base(c.Name) == which {
-			if c.Whole() || c.Name == which {
-				return c, nil
-			}
-			if found == nil {
-				found = c
-			}
-		}
-		steps = append(steps, strconv.FormatInt(c.Step, 10))
-	}
-	if found != nil {
-		return found, nil
-	}
-	slices.Reverse(steps)
-	if len(steps) > 10 {
-		steps = append([]string{"..."}, steps[len(steps)-10:]...)
-	}
-	return nil, missing{fmt.Sprintf("there is no checkpoint %s in %s; there are %s", which, uri, strings.Join(steps, ", "))}
 }

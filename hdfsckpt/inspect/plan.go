@@ -19,10 +19,38 @@ import (
 type Plan interface {
 	// Question asks a person to agree; empty if there is nothing to do.
 	Question() string
+	// IsDone reports whether the plan was carried out.
+	IsDone() bool
 	// ID is the same for two plans that do the same to the same checkpoints.
 	ID() string
-	// Execute carries the plan out.
-	Execute(ctx context.Context, s store.Store, w Watch) error
+	// check returns why the plan cannot be carried out. It changes nothing.
+	check(ctx context.Context, s store.Store, w Watch) error
+	// execute carries the plan out.
+	execute(ctx context.Context, s store.Store, w Watch) error
+}
+
+// Planned is a plan with the store that it was made for.
+type Planned struct {
+	Plan  Plan
+	Store store.Store
+}
+
+// Execute carries changes out, one after another. None is begun unless all can be carried out.
+func Execute(ctx context.Context, changes []Planned, w Watch) error {
+	for _, c := range changes {
+		if err := c.Plan.check(ctx, c.Store, w); err != nil {
+			if len(changes) > 1 {
+				err = fmt.Errorf("%w; nothing was changed in any of the %d directories", err, len(changes))
+			}
+			return err
+		}
+	}
+	for _, c := range changes {
+		if err := c.Plan.execute(ctx, c.Store, w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Watch is told how the execution of a plan goes. The zero value is told nothing.
@@ -86,11 +114,17 @@ func (p *Pruning) Question() string {
 	}
 }
 
+// IsDone implements Plan.
+func (p *Pruning) IsDone() bool { return p.Done }
+
 // ID implements Plan.
 func (p *Pruning) ID() string { return identify("prune", p.Directory, p.plan.Remove) }
 
-// Execute implements Plan.
-func (p *Pruning) Execute(ctx context.Context, s store.Store, w Watch) error {
+func (p *Pruning) check(ctx context.Context, s store.Store, _ Watch) error {
+	return p.plan.Check(ctx, s)
+}
+
+func (p *Pruning) execute(ctx context.Context, s store.Store, w Watch) error {
 	p.plan.Progress = w.Progress
 	if err := p.plan.Execute(ctx, s); err != nil {
 		return err
@@ -176,6 +210,9 @@ func (r *Rollback) Question() string {
 	return "Roll back?"
 }
 
+// IsDone implements Plan.
+func (r *Rollback) IsDone() bool { return r.Done }
+
 // ID implements Plan.
 func (r *Rollback) ID() string {
 	about := slices.Concat([]format.Checkpoint{r.plan.To}, r.plan.Beside, moved(r.plan))
@@ -185,9 +222,9 @@ func (r *Rollback) ID() string {
 	return identify("rollback", r.Directory, about)
 }
 
-// Execute implements Plan. It fails while a job that writes to the directory is alive
+// check implements Plan. It fails while a job that writes to the directory is alive
 // (hdfsckpt.NobodyWrites).
-func (r *Rollback) Execute(ctx context.Context, s store.Store, w Watch) error {
+func (r *Rollback) check(ctx context.Context, s store.Store, w Watch) error {
 	over := func() {}
 	if len(r.Writers) > 0 && w.Wait != nil {
 		over = w.Wait(fmt.Sprintf("%s has not ended its writing to %s: it runs, or was lost; waiting up to %v for a sign of its life", strings.Join(r.Writers, ", "), r.Directory, hdfsckpt.WaitForWriters), hdfsckpt.WaitForWriters)
@@ -197,6 +234,10 @@ func (r *Rollback) Execute(ctx context.Context, s store.Store, w Watch) error {
 	if err != nil {
 		return err
 	}
+	return r.plan.Check(ctx, s)
+}
+
+func (r *Rollback) execute(ctx context.Context, s store.Store, _ Watch) error {
 	if err := r.plan.Execute(ctx, s, r.by); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Package proc reads what the kernel says of processes and of this machine in
-// /proc, proc(5). No other package parses those files.
+// /proc, proc(5), and what this process's user is called. No other package parses those files.
 //
 // Processes end while they are looked at: an error means that nothing is known, and
 // what was read may be out of date at once. Every function that takes a process also

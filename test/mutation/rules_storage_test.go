@@ -84,7 +84,7 @@ var storageRules = []rule{
 	{
 		promise: "a checkpoint directory in which the user may make no files is refused though .holdfast in it can be written",
 		file:    "client/submit/check.go",
-		old:     `return mayWrite(ctx, s)`,
+		old:     `return store.MayWrite(ctx, s, ".")`,
 		new:     `return nil`,
 		pkg:     "client/submit", test: "TestWhetherADirectoryIsWritable",
 	},
@@ -329,6 +329,50 @@ var storageRules = []rule{
 		old:     `	case !all[0].Whole():`,
 		new:     `	case false:`,
 		pkg:     "hdfsckpt", test: "TestRollback/local",
+	},
+	{
+		promise: "rollback and prune change none of several directories where one cannot be changed",
+		file:    "hdfsckpt/inspect/plan.go",
+		old:     `if err := c.Plan.check(ctx, c.Store, w); err != nil {`,
+		new:     `if err := c.Plan.check(ctx, c.Store, w); false && err != nil {`,
+		pkg:     "hdfsckpt/inspect", test: "TestChangesBeginTogether",
+	},
+	{
+		promise: "a step that means several checkpoints is refused",
+		file:    "client/checkpoints/checkpoints.go",
+		old: `	case 1:
+		return &found[0], nil
+`,
+		new: `	default:
+		return &found[0], nil
+`,
+		pkg: "cmd/yarn-submit", test: "TestAStepThatMeansSeveral",
+	},
+	{
+		promise: "a step means the whole checkpoint of it, where one beside it is torn",
+		file:    "client/checkpoints/checkpoints.go",
+		old: `	found = prefer(found, func(c Chosen) bool { return c.Whole() })
+`,
+		new: ``,
+		pkg: "cmd/yarn-submit", test: "TestAStepThatMeansSeveral",
+	},
+	{
+		promise: "ckpt get copies nothing into the checkpoint directory itself, by whatever path it is named",
+		file:    "hdfsckpt/copy.go",
+		old:     `		if within {`,
+		new:     `		if within && false {`,
+		pkg:     "cmd/yarn-submit", test: "TestGetLeavesTheProgramsDirectory",
+	},
+	{
+		promise: "what is in the way of a pointer is found before a rollback changes anything",
+		file:    "hdfsckpt/rollback.go",
+		old: `	_, err := p.readPointer(ctx, s, path.Dir(name))
+	return err
+`,
+		new: `	_ = name
+	return nil
+`,
+		pkg: "cmd/yarn-submit", test: "TestDirectoriesOfAJobChangeTogether",
 	},
 	{
 		promise: "a checkpoint to which files were added since it was sealed is sealed again",

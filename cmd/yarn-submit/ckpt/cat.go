@@ -52,12 +52,8 @@ type catTensor struct {
 }
 
 func runCat(cmd *cobra.Command, o *catOptions, ref, which, name string) error {
-	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
-		c, err := checkpoints.Choose(list, d.Store.URI(), which)
-		if err != nil {
-			return err
-		}
-		t, err := format.OpenTensors(cmd.Context(), d.Store, c)
+	return chosen(cmd, ref, which, func(c *checkpoints.Chosen) error {
+		t, err := format.OpenTensors(cmd.Context(), c.Store, c.Checkpoint)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,39 +25,59 @@ func (o *changeOptions) add(cmd *cobra.Command) {
 	o.Add(cmd)
 }
 
-// change plans a change of each directory that a user named, shows the plan, and carries it
-// out if a person agrees. show writes a plan, and done what has come of it.
+// change plans a change of each directory that a user named, shows the plans, and carries those
+// out to which a person agrees, once all of them can be. show writes a plan, and done what has
+// come of it.
 func change[C inspect.Plan](cmd *cobra.Command, o *changeOptions, ref string, planner inspect.Planner, show, done func(C)) error {
 	consent := cli.Asker{Cmd: cmd, Yes: o.yes}
-	err := opened(cmd, ref, jobs.FindToChange, func(d checkpoints.Directory) error {
-		planned, err := planner(cmd.Context(), d.Store)
-		if inspect.IsUnplannable(err) {
-			return client.Usagef("%w", err)
-		}
-		if err != nil {
-			return err
-		}
-		plan := planned.(C)
-		if !o.JSON() {
-			show(plan)
-		}
-		if question := plan.Question(); question != "" && consent.Given(question) {
-			err := plan.Execute(cmd.Context(), d.Store, inspect.Watch{
-				Progress: cli.CountBar(cmd, "checkpoints"),
-				Wait: func(why string, most time.Duration) (over func()) {
-					cli.Note(cmd, why)
-					return cli.TimeBar(cmd, "waiting", most)
-				},
-			})
+	err := opened(cmd, ref, jobs.FindToChange, func(dirs []checkpoints.Directory) error {
+		var plans []C
+		for _, d := range dirs {
+			planned, err := planner(cmd.Context(), d.Store)
+			if inspect.IsUnplannable(err) {
+				return client.Usagef("%w", err)
+			}
 			if err != nil {
 				return err
 			}
+			plans = append(plans, planned.(C))
 		}
-		if o.JSON() {
-			return cli.WriteJSON(cmd.OutOrStdout(), plan)
+		var agreed []inspect.Planned
+		for i, plan := range plans {
+			if !o.JSON() {
+				show(plan)
+			}
+			question := plan.Question()
+			if question == "" {
+				continue
+			}
+			given, err := consent.Given(question)
+			if err != nil {
+				return fmt.Errorf("nothing was changed: %w", err)
+			}
+			if given {
+				agreed = append(agreed, inspect.Planned{Plan: plan, Store: dirs[i].Store})
+			}
 		}
-		done(plan)
-		return nil
+		failed := inspect.Execute(cmd.Context(), agreed, inspect.Watch{
+			Progress: cli.CountBar(cmd, "checkpoints"),
+			Wait: func(why string, most time.Duration) (over func()) {
+				cli.Note(cmd, why)
+				return cli.TimeBar(cmd, "waiting", most)
+			},
+		})
+		for _, plan := range plans {
+			switch {
+			case failed != nil && !plan.IsDone(): // the error says what has come of it
+			case o.JSON():
+				if err := cli.WriteJSON(cmd.OutOrStdout(), plan); err != nil {
+					return errors.Join(failed, err)
+				}
+			default:
+				done(plan)
+			}
+		}
+		return failed
 	})
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ writes them, its id or name.`,
 }
 
 // opened opens what a user named, a job by find. The stores are closed when see has returned.
-func opened(cmd *cobra.Command, ref string, find jobs.Finder, see func(checkpoints.Directory) error) error {
+func opened(cmd *cobra.Command, ref string, find jobs.Finder, see func([]checkpoints.Directory) error) error {
 	dirs, err := checkpoints.Directories(cmd.Context(), ref, find)
 	if err != nil {
 		return err
@@ -50,22 +50,45 @@ func opened(cmd *cobra.Command, ref string, find jobs.Finder, see func(checkpoin
 			d.Store.Close()
 		}
 	}()
-	for _, d := range dirs {
-		if err := see(d); err != nil {
-			return err
-		}
-	}
-	return nil
+	return see(dirs)
 }
 
 // listed opens what a user named, to look at it, and lists the checkpoints in it.
-func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []format.Checkpoint) error) error {
-	return opened(cmd, ref, jobs.Find, func(d checkpoints.Directory) error {
-		list, err := hdfsckpt.List(cmd.Context(), d.Store)
-		if err != nil {
-			return err
+func listed(cmd *cobra.Command, ref string, see func([]checkpoints.Listed) error) error {
+	return opened(cmd, ref, jobs.Find, func(dirs []checkpoints.Directory) error {
+		var all []checkpoints.Listed
+		for _, d := range dirs {
+			list, err := hdfsckpt.List(cmd.Context(), d.Store)
+			if err != nil {
+				return err
+			}
+			all = append(all, checkpoints.Listed{Directory: d, List: list})
 		}
-		return see(d, list)
+		return see(all)
+	})
+}
+
+// chosen opens what a user named, and looks at the checkpoint that which means there, or where
+// that is empty at the newest complete one of each directory.
+func chosen(cmd *cobra.Command, ref, which string, see func(*checkpoints.Chosen) error) error {
+	return listed(cmd, ref, func(dirs []checkpoints.Listed) error {
+		if which != "" {
+			c, err := checkpoints.Choose(dirs, which)
+			if err != nil {
+				return err
+			}
+			return see(c)
+		}
+		for _, d := range dirs {
+			c, err := checkpoints.Newest(d)
+			if err == nil {
+				err = see(c)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -107,10 +130,12 @@ func completeCheckpoints(steps int) cobra.CompletionFunc {
 		}
 		var words []cobra.Completion
 		// What cannot be listed is not completed.
-		_ = listed(cmd, args[0], func(_ checkpoints.Directory, list []format.Checkpoint) error {
-			for _, c := range slices.Backward(list) {
-				if c.Step != format.NoStep {
-					words = append(words, cobra.CompletionWithDesc(strconv.FormatInt(c.Step, 10), string(c.State)))
+		_ = listed(cmd, args[0], func(dirs []checkpoints.Listed) error {
+			for _, d := range dirs {
+				for _, c := range slices.Backward(d.List) {
+					if c.Step != format.NoStep {
+						words = append(words, cobra.CompletionWithDesc(strconv.FormatInt(c.Step, 10), string(c.State)))
+					}
 				}
 			}
 			return nil

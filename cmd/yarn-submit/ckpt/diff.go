@@ -41,21 +41,21 @@ Where --filter leaves one tensor, it shows how its values are spread in both.`,
 }
 
 func runDiff(cmd *cobra.Command, o *diffOptions, ref, first, second string) error {
-	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
-		var both [2]*format.Checkpoint
+	return listed(cmd, ref, func(dirs []checkpoints.Listed) error {
+		var both [2]*checkpoints.Chosen
 		for i, which := range []string{first, second} {
 			var err error
-			if both[i], err = checkpoints.Choose(list, d.Store.URI(), which); err != nil {
+			if both[i], err = checkpoints.Choose(dirs, which); err != nil {
 				return err
 			}
 		}
 		ctx, titles := cmd.Context(), [2]string{both[0].Name, both[1].Name}
-		a, err := format.OpenTensors(ctx, d.Store, both[0])
+		a, err := format.OpenTensors(ctx, both[0].Store, both[0].Checkpoint)
 		if err != nil {
 			return err
 		}
 		defer a.Close()
-		b, err := format.OpenTensors(ctx, d.Store, both[1])
+		b, err := format.OpenTensors(ctx, both[1].Store, both[1].Checkpoint)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 	"holdfast/client/checkpoints"
 	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/hdfsckpt"
-	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 )
@@ -50,17 +49,16 @@ func runGet(cmd *cobra.Command, o *cli.Output, ref, which, dir string) error {
 	if err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
-		c, err := checkpoints.Choose(list, d.Store.URI(), which)
-		if err != nil {
-			return err
+	return chosen(cmd, ref, which, func(c *checkpoints.Chosen) error {
+		if err := hdfsckpt.CheckDestination(c.Store, *c.Checkpoint, dir); err != nil {
+			return client.Usagef("%w", err)
 		}
 		to, err := store.Open(cmd.Context(), dir, nil)
 		if err != nil {
 			return err
 		}
 		defer to.Close()
-		done, err := hdfsckpt.Copy(cmd.Context(), d.Store, to, *c, cli.Bar(cmd, c.Name))
+		done, err := hdfsckpt.Copy(cmd.Context(), c.Store, to, *c.Checkpoint, cli.Bar(cmd, c.Name))
 		if errors.Is(err, fs.ErrExist) || err != nil && !c.Whole() {
 			return client.Usagef("%w", err)
 		}
@@ -68,7 +66,7 @@ func runGet(cmd *cobra.Command, o *cli.Output, ref, which, dir string) error {
 			return err
 		}
 		if o.JSON() {
-			return cli.WriteJSON(cmd.OutOrStdout(), Got{inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0], dir, done.Files, done.Present})
+			return cli.WriteJSON(cmd.OutOrStdout(), Got{c.Describe(), dir, done.Files, done.Present})
 		}
 		note := ""
 		if done.Present > 0 {

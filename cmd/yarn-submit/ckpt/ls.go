@@ -42,24 +42,30 @@ func newLsCommand() *cobra.Command {
 
 func runLs(cmd *cobra.Command, o *lsOptions, ref string) error {
 	all := []inspect.Checkpoint{}
-	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
-		retained, err := retain.List(cmd.Context(), d.Store)
-		if err != nil {
-			return err
-		}
-		aside, err := hdfsckpt.ListAside(cmd.Context(), d.Store)
-		if err != nil {
-			return err
-		}
-		if o.JSON() {
-			all = append(all, inspect.Describe(d.Store.URI(), list, list)...)
-			all = append(all, inspect.Describe(d.Store.URI(), retained, list)...)
-			if o.all {
-				all = append(all, inspect.DescribeAside(d.Store.URI(), aside)...)
+	err := listed(cmd, ref, func(dirs []checkpoints.Listed) error {
+		for _, d := range dirs {
+			list := d.List
+			retained, err := retain.List(cmd.Context(), d.Store)
+			if err != nil {
+				return err
 			}
-			return nil
+			aside, err := hdfsckpt.ListAside(cmd.Context(), d.Store)
+			if err != nil {
+				return err
+			}
+			if o.JSON() {
+				all = append(all, inspect.Describe(d.Store.URI(), list, list)...)
+				all = append(all, inspect.Describe(d.Store.URI(), retained, list)...)
+				if o.all {
+					all = append(all, inspect.DescribeAside(d.Store.URI(), aside)...)
+				}
+				continue
+			}
+			if err := writeCheckpoints(cmd, d.Directory, listing{list, retained, aside, o.all, o.wide}); err != nil {
+				return err
+			}
 		}
-		return writeCheckpoints(cmd, d, listing{list, retained, aside, o.all, o.wide})
+		return nil
 	})
 	if err != nil || !o.JSON() {
 		return err

@@ -64,13 +64,9 @@ func hosts(f inspect.File) string {
 }
 
 func runShow(cmd *cobra.Command, o *showOptions, ref, which string) error {
-	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
-		c, err := checkpoints.Choose(list, d.Store.URI(), which)
-		if err != nil {
-			return err
-		}
-		shown := inspect.Details{Checkpoint: inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0], Files: inspect.Files(c), Tensors: []inspect.Tensor{}}
-		err = inspect.Locate(cmd.Context(), d.Store, shown.Files, cli.CountBar(cmd, "files"))
+	return chosen(cmd, ref, which, func(c *checkpoints.Chosen) error {
+		shown := inspect.Details{Checkpoint: c.Describe(), Files: inspect.Files(c.Checkpoint), Tensors: []inspect.Tensor{}}
+		err := inspect.Locate(cmd.Context(), c.Store, shown.Files, cli.CountBar(cmd, "files"))
 		cli.EraseBar(cmd)
 		if err != nil {
 			return err
@@ -78,7 +74,7 @@ func runShow(cmd *cobra.Command, o *showOptions, ref, which string) error {
 		var unseen error
 		var only *inspect.Values
 		if c.Contents() != nil {
-			if shown.Tensors, only, err = shownTensors(cmd, d.Store, c, o); c.Whole() {
+			if shown.Tensors, only, err = shownTensors(cmd, c.Store, c.Checkpoint, o); c.Whole() {
 				unseen = err // what is not whole says itself why
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/cmd/yarn-submit/cli"
-	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/inspect"
 )
 
@@ -41,12 +40,8 @@ var errDamaged = fmt.Errorf("the checkpoint is damaged: %w", client.ErrJobFailed
 
 func runVerify(cmd *cobra.Command, o *cli.Output, ref, which string) error {
 	var failed error
-	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
-		c, err := checkpoints.Choose(list, d.Store.URI(), which)
-		if err != nil {
-			return err
-		}
-		result, err := inspect.Verify(cmd.Context(), d.Store, c, inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0], cli.Bar(cmd, c.Name))
+	err := chosen(cmd, ref, which, func(c *checkpoints.Chosen) error {
+		result, err := inspect.Verify(cmd.Context(), c.Store, c.Checkpoint, c.Describe(), cli.Bar(cmd, c.Name))
 		if err != nil {
 			return err
 		}
@@ -58,10 +53,10 @@ func runVerify(cmd *cobra.Command, o *cli.Output, ref, which string) error {
 		}
 		w := cmd.OutOrStdout()
 		if result.OK {
-			_, err = fmt.Fprintf(w, "%s/%s: read all %s; %s\n", d.Store.URI(), c.Name, humanize.IBytes(uint64(c.Size)), inspect.Agreed(c))
+			_, err = fmt.Fprintf(w, "%s/%s: read all %s; %s\n", c.Store.URI(), c.Name, humanize.IBytes(uint64(c.Size)), inspect.Agreed(c.Checkpoint))
 			return err
 		}
-		fmt.Fprintf(w, "%s/%s is damaged:\n", d.Store.URI(), c.Name)
+		fmt.Fprintf(w, "%s/%s is damaged:\n", c.Store.URI(), c.Name)
 		for _, p := range result.Problems {
 			fmt.Fprintf(w, "  %s\n", p)
 		}

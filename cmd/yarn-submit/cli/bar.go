@@ -62,8 +62,9 @@ func bar(cmd *cobra.Command, name string, amount func(int64) string) func(done, 
 	return func(done, total int64) {
 		mu.Lock()
 		defer mu.Unlock()
+		done = min(done, total) // of a file that has grown since, more is read than it had
 		over := done >= total
-		if total == 0 || !over && time.Since(last) < 100*time.Millisecond {
+		if total <= 0 || !over && time.Since(last) < 100*time.Millisecond {
 			return
 		}
 		last = time.Now()

@@ -3,12 +3,8 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -47,11 +43,6 @@ func JobOf(args []string) string {
 		return ""
 	}
 	return args[0]
-}
-
-// Interruptible returns a context that ends with an interrupt.
-func Interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 }
 
 // Note writes what a person should know of, and which is no error.

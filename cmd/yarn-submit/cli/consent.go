@@ -19,19 +19,29 @@ type Asker struct {
 	unasked bool // somebody would have had to be asked
 }
 
-// Given reports whether the question is answered with yes.
-func (a *Asker) Given(question string) bool {
+// Given reports whether the question is answered with yes. The error is that of the command's
+// context, if that ends first.
+func (a *Asker) Given(question string) (bool, error) {
 	if a.Yes {
-		return true
+		return true, nil
 	}
 	if Width() == 0 {
 		a.unasked = true
-		return false
+		return false, nil
 	}
 	fmt.Fprintf(a.Cmd.OutOrStdout(), "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // no answer is no
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
+	answered := make(chan string, 1)
+	go func() { // ends with the process, if nobody answers
+		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // no answer is no
+		answered <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-answered:
+		return answer == "y" || answer == "yes", nil
+	case <-a.Cmd.Context().Done():
+		fmt.Fprintln(a.Cmd.OutOrStdout())
+		return false, a.Cmd.Context().Err()
+	}
 }
 
 // Err is what a script must hear of: that nothing was done because nobody could

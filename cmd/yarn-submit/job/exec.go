@@ -38,8 +38,7 @@ func runExec(cmd *cobra.Command, args []string) error {
 	if at != 2 || len(args) < 3 {
 		return client.Usagef("write yarn-submit exec JOB TASK -- COMMAND...")
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	j, t, err := findRunningTask(ctx, jobs.FindToChange, args[0], args[1])
 	if err != nil {
 		return err

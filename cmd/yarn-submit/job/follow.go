@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -48,9 +46,8 @@ func readLines(ctx context.Context, j *jobs.Job, lines chan<- string) error {
 // follow follows a job. With JSON the progress goes to standard error and the
 // final state to standard output.
 func follow(cmd *cobra.Command, j *jobs.Job, o cli.Output, style followStyle) error {
-	interrupts := make(chan os.Signal, 4)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(interrupts)
+	interrupts, giveBack := cli.TakeInterrupts(cmd.Context())
+	defer giveBack()
 	options := jobs.FollowOptions{Out: cmd.OutOrStdout(), Width: cli.Width(), In: os.Stdin, Interrupts: interrupts, LeaveOnInterrupt: style.onlooker}
 	if o.JSON() {
 		options.Out, options.Width = cmd.ErrOrStderr(), 0

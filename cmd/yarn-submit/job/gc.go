@@ -43,8 +43,7 @@ func runGc(cmd *cobra.Command, o *gcOptions) error {
 	if keep < submit.LeastAge || o.days > 36500 {
 		return client.Usagef("--older-than %v: write a number of days, at least an hour (%.3f)", o.days, submit.LeastAge.Hours()/24)
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	list, failed := submit.Collect(ctx, keep, o.dryRun)
 	if o.JSON() {
 		if list == nil {

@@ -44,8 +44,7 @@ ended is not started again. Only the job's user may.
 }
 
 func runKill(cmd *cobra.Command, o *cli.Output, ref string) error {
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	j, err := jobs.FindToChange(ctx, ref)
 	if err != nil {
 		return err
@@ -67,8 +66,7 @@ func runKill(cmd *cobra.Command, o *cli.Output, ref string) error {
 }
 
 func runKillTask(cmd *cobra.Command, o *cli.Output, ref, task string) error {
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	j, t, err := findRunningTask(ctx, jobs.FindToChange, ref, task)
 	if err != nil {
 		return err

@@ -98,8 +98,7 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 		return client.Usagef("the application master and agents write the time into each line themselves: leave out --since and --timestamps, and use --grep")
 	}
 	o.Note = func(text string) { cli.Note(cmd, text) }
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	j, err := jobs.Find(ctx, cli.JobOf(args))
 	if err != nil {
 		return err

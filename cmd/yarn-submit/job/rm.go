@@ -33,8 +33,7 @@ Checkpoints stay, and so does what the cluster itself remembers.
 }
 
 func runRm(cmd *cobra.Command, o *cli.Output, refs []string) error {
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	removed := []string{}
 	remove := func(ref string) error {
 		j, err := jobs.FindToChange(ctx, ref)

@@ -91,9 +91,7 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 	if err != nil {
 		return err
 	}
-	// Before the job runs, an interrupt only has to stop what is being done.
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	if job.Files, err = spec.Collect(ctx, draft.Inputs, job.Checkpoints); err != nil {
 		return err
 	}
@@ -114,10 +112,12 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 		return err
 	}
 	defer j.Close()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s was started meanwhile and goes on; to end it: yarn-submit kill %[1]s: %w", j.ID, err)
+	}
 	if err := saveDraft(ctx, j, draft, job); err != nil {
 		cli.Note(cmd, fmt.Sprintf("the job was started, but rerun will not know it: %v", err))
 	}
-	stop()
 	noteNamesakes(cmd, j, job.Name)
 	if o.detach {
 		if o.JSON() {

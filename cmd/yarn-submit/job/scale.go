@@ -50,8 +50,7 @@ func runScale(cmd *cobra.Command, o *cli.Output, ref, arg string) error {
 	if role == "" || err != nil || n < 0 {
 		return client.Usagef("%q is not ROLE=N, as in worker=8", arg)
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	j, err := jobs.FindToChange(ctx, ref)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -36,16 +35,8 @@ Java. What they print goes to the task's output, too.
 	return cmd
 }
 
-// TaskStacks is the JSON of the stacks of a task.
-type TaskStacks struct {
-	Task   string `json:"task"`
-	Stacks string `json:"stacks"`
-	Error  string `json:"error"` // why there are none
-}
-
 func runStacks(cmd *cobra.Command, o *stacksOptions, args []string) error {
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	j, err := jobs.Find(ctx, args[0])
 	if err != nil {
 		return err
@@ -66,27 +57,24 @@ func runStacks(cmd *cobra.Command, o *stacksOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	all := []TaskStacks{}
+	var tasks []string
 	for _, t := range list {
-		if t.State != proto.TaskState_TASK_STATE_RUNNING && of == "" {
-			continue
-		}
-		var b bytes.Buffer
-		_, err := j.Exec(ctx, t.Task, nil, true, &b)
-		if err != nil && (!errors.Is(err, jobs.ErrNoStacks) || len(list) == 1) {
-			return err
-		}
-		found := TaskStacks{Task: t.Task, Stacks: b.String()}
-		if err != nil {
-			found.Error = err.Error()
-		}
-		all = append(all, found)
-		if !o.JSON() {
-			fmt.Fprintf(cmd.OutOrStdout(), "==> %s <==\n%s%s\n", t.Task, found.Stacks, found.Error)
+		if t.State == proto.TaskState_TASK_STATE_RUNNING || of != "" {
+			tasks = append(tasks, t.Task)
 		}
 	}
-	if o.JSON() {
-		return cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"tasks": all})
+	all := []jobs.TaskStacks{}
+	err = j.Stacks(ctx, tasks, func(found jobs.TaskStacks) {
+		all = append(all, found)
+		if !o.JSON() {
+			fmt.Fprintf(cmd.OutOrStdout(), "==> %s <==\n%s%s\n", found.Task, found.Stacks, found.Error)
+		}
+	})
+	if o.JSON() && (err == nil || len(all) > 0) {
+		err = errors.Join(err, cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"tasks": all}))
+	}
+	if err != nil || o.JSON() {
+		return err
 	}
 	if len(all) == 0 {
 		cli.Note(cmd, "no task runs")

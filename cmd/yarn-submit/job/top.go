@@ -50,8 +50,7 @@ func runTop(cmd *cobra.Command, ref string) error {
 	if cli.Width() == 0 {
 		return client.Usagef("top needs a terminal: elsewhere use yarn-submit status")
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	j, err := jobs.Find(ctx, ref)
 	if err != nil {
 		return err

@@ -37,8 +37,7 @@ job: 0 if it succeeded, 1 if it did not.
 }
 
 func runWait(cmd *cobra.Command, o *cli.Output, ref string, limit time.Duration) error {
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	j, err := jobs.Find(ctx, ref)
 	if err != nil {
 		return err

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/user"
+	"strconv"
 	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/wire/common"
+	"holdfast/internal/proc"
 )
 
 // Client calls one protocol of one service, which may have several servers.
@@ -72,15 +73,15 @@ func newClient(o Options) *Client {
 }
 
 // CurrentUser returns the user as whom calls are made without security: HADOOP_USER_NAME, or
-// the user of this process.
+// the user of this process, by its uid if that has no name.
 func CurrentUser() string {
 	if name := os.Getenv("HADOOP_USER_NAME"); name != "" {
 		return name
 	}
-	if u, err := user.Current(); err == nil {
-		return u.Username
+	if name, err := proc.UserName(); err == nil {
+		return name
 	}
-	return os.Getenv("USER")
+	return strconv.Itoa(os.Getuid())
 }
 
 // Close ends the connections; calls in flight fail with ErrClosed.

@@ -116,6 +116,9 @@ func (n Node) Leaving() bool { return n.State == "DECOMMISSIONING" }
 // its NodeManager says that it cannot be relied on; Health says why.
 func (n Node) Unhealthy() bool { return n.State == "UNHEALTHY" }
 
+// Decommissioned reports whether the node was, or is being, taken out of service.
+func (n Node) Decommissioned() bool { return n.Leaving() || n.State == "DECOMMISSIONED" }
+
 // Running reports whether the node takes containers.
 func (n Node) Running() bool { return n.State == "RUNNING" }
 
