@@ -377,6 +377,27 @@ var clusterRules = []rule{
 		limit: 4 * time.Minute,
 	},
 	{
+		promise: "a group of administrators is no user of its name, and is let in",
+		file:    "internal/hadoop/acl/acl.go",
+		old:     `Parse(c.Text(key))`,
+		new:     `Parse(c.Get(key))`,
+		pkg:     "cmd/yarn-submit/incontainer", test: "TestWhoMayChangeCheckpoints",
+	},
+	{
+		promise: "an application master gets the cluster's access control lists as they are",
+		file:    "internal/hadoop/conf/pack.go",
+		old:     `p.Properties[k] = c.Text(k)`,
+		new:     `p.Properties[k] = c.Get(k)`,
+		pkg:     "cmd/yarn-submit/incontainer", test: "TestWhoMayChangeCheckpoints",
+	},
+	{
+		promise: "who has left a group, or cannot be looked up, has its rights no longer",
+		file:    "internal/hadoop/acl/acl.go",
+		old:     `a = answer{nil, `,
+		new:     `a = answer{a.groups, `,
+		pkg:     "internal/hadoop/acl", test: "TestWhoHasLeftAGroup",
+	},
+	{
 		promise: "a browser that is closed early does not shut the page for others",
 		file:    "am/web/access/proxyfilter.go",
 		old:     `context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)`,
