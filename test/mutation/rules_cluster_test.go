@@ -377,6 +377,13 @@ var clusterRules = []rule{
 		limit: 4 * time.Minute,
 	},
 	{
+		promise: "a process that has begun as one user does not go on as another",
+		file:    "internal/hadoop/kerberos/cache.go",
+		old:     `now.principal != u.principal {`,
+		new:     `now.principal == "" {`,
+		pkg:     "internal/hadoop/login", test: "TestAProcessStaysWhoItIs",
+	},
+	{
 		promise: "a group of administrators is no user of its name, and is let in",
 		file:    "internal/hadoop/acl/acl.go",
 		old:     `Parse(c.Text(key))`,

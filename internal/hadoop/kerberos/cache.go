@@ -137,6 +137,17 @@ func FromCache() (*User, error) {
 	return u, nil
 }
 
+// Anew returns the same user with the tickets that are in the ticket cache now. Somebody else's there
+// are an error.
+func (u *User) Anew() (*User, error) {
+	now, err := FromCache()
+	if err == nil && now.principal != u.principal {
+		return nil, denied("this process has begun as %s, whose ticket expired %s, and %s has tickets of %s now: run kinit %s, or start again as %s",
+			u.principal, u.end.Format(time.DateTime), now.source, now.principal, u.principal, now.principal)
+	}
+	return now, err
+}
+
 // ticketIn returns the ticket of an entry.
 func ticketIn(e *credentials.Credential) (ticket, error) {
 	t := ticket{key: e.Key, start: e.StartTime, end: e.EndTime}
