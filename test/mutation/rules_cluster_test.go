@@ -384,6 +384,22 @@ var clusterRules = []rule{
 		pkg:     "internal/hadoop/login", test: "TestAProcessStaysWhoItIs",
 	},
 	{
+		promise: "a pattern of principals means what it means to Hadoop's clients",
+		file:    "internal/hadoop/rpc/glob.go",
+		old:     `'*': ".*",`,
+		new:     `'*': "[^/]*",`,
+		pkg:     "internal/hadoop/rpc", test: "TestPatternsOfPrincipals",
+	},
+	{
+		promise: "where principals have a pattern, it alone says who is let in",
+		file:    "internal/hadoop/rpc/kerberos.go",
+		old:     `return p.match(address, name+"/"+host+"@"+realmOf(host))`,
+		new: `if s, err := p.match(address, name+"/"+host+"@"+realmOf(host)); err == nil {
+			return s, nil
+		}`,
+		pkg: "internal/hadoop/rpc", test: "TestPatternsOfPrincipals",
+	},
+	{
 		promise: "a group of administrators is no user of its name, and is let in",
 		file:    "internal/hadoop/acl/acl.go",
 		old:     `Parse(c.Text(key))`,

@@ -118,7 +118,7 @@ func FromCache() (*User, error) {
 	}
 	u := &User{
 		principal: principal, realm: realm, source: "the ticket cache " + name, end: tgt.EndTime,
-		credentials: c.GetClientCredentials(), cfg: cfg, tickets: map[string]ticket{},
+		credentials: c.GetClientCredentials(), cfg: cfg, tickets: map[string]ticket{}, hosts: map[string]string{},
 	}
 	err = sasl.Guard(func() (err error) {
 		if u.granting, err = ticketIn(tgt); err != nil {

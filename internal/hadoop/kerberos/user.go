@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"io/fs"
@@ -32,6 +33,7 @@ type User struct {
 	cfg      *config.Config
 	granting ticket
 	tickets  map[string]ticket // by the service's principal
+	hosts    map[string]string // realms of those that tickets were asked for
 }
 
 // FromKeytab logs a principal in with its key in a keytab. Without a realm the
@@ -96,7 +98,7 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 	}
 	u := &User{
 		principal: principal, realm: realm, source: "the keytab " + path, secret: secret(principal, content),
-		credentials: credentials.New(name, realm).WithKeytab(keys), cfg: cfg, tickets: map[string]ticket{},
+		credentials: credentials.New(name, realm).WithKeytab(keys), cfg: cfg, tickets: map[string]ticket{}, hosts: map[string]string{},
 	}
 	if err := u.renew(); err != nil {
 		return nil, err
@@ -181,11 +183,9 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 	_, host, _ := strings.Cut(name, "/")
 	switch {
 	case realm == "":
-		if realm = u.cfg.ResolveRealm(host); realm == "" {
-			realm = u.realm
-		}
+		realm = cmp.Or(u.hosts[host], u.cfg.ResolveRealm(host), u.realm)
 	case host != "":
-		u.cfg.DomainRealm[host] = realm // its other services are of that realm, too
+		u.hosts[host] = realm // its other services are of that realm, too
 	}
 	if u.Expired() {
 		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.end.Format(time.DateTime))
@@ -201,6 +201,12 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 		return sasl.Ticket{}, explain("get a ticket for "+service+" as "+u.principal+" with "+u.source, realm, err)
 	}
 	return sasl.Ticket{Ticket: t.ticket, Key: t.key, Realm: u.realm, Name: u.credentials.CName()}, nil
+}
+
+// Realm returns the realm of the services on a host: that of [domain_realm] in krb5.conf, or else the
+// default one, or else the user's.
+func (u *User) Realm(host string) string {
+	return cmp.Or(u.cfg.ResolveRealm(host), u.cfg.LibDefaults.DefaultRealm, u.realm)
 }
 
 // Close discards the tickets.
