@@ -526,7 +526,7 @@ var byteRules = []rule{
 	},
 	{
 		promise: "a KDC cannot claim memory by the length of its answer",
-		file:    "internal/hadoop/kerberos/relay.go",
+		file:    "internal/hadoop/kerberos/exchange.go",
 		old: `	if n > answerLimit {
 		return nil, fmt.Errorf("it claims an answer of %d bytes, which no KDC gives", n)
 	}
@@ -534,6 +534,27 @@ var byteRules = []rule{
 		new: `	n = min(n, 64<<20)
 `,
 		pkg: "internal/hadoop/kerberos", test: "TestAnswersOfKDCsAreBounded",
+	},
+	{
+		promise: "a damaged answer of a KDC is an error and does not end the process",
+		file:    "internal/hadoop/sasl/guard.go",
+		old:     `if p := recover(); p != nil {`,
+		new:     `if p := any(nil); p != nil {`,
+		pkg:     "internal/hadoop/kerberos", test: "TestDamagedAnswersAreErrors",
+	},
+	{
+		promise: "a wrong key is not shown to the KDC again and again, which locks the account",
+		file:    "internal/hadoop/kerberos/refusals.go",
+		old:     `f != nil && now.Before(f.until) {`,
+		new:     `f != nil && now.Before(f.until.Add(-refusalPause)) {`,
+		pkg:     "internal/hadoop/kerberos", test: "TestRefusedLoginsAreNotRepeated",
+	},
+	{
+		promise: "an application master whose keytab is refused says when it tries again",
+		file:    "internal/hadoop/delegation/refresher.go",
+		old:     `if next, refused := kerberos.RefusedUntil(err); refused {`,
+		new:     `if next, refused := kerberos.RefusedUntil(err); refused && false {`,
+		pkg:     "internal/hadoop/delegation", test: "TestARefusedKeytab",
 	},
 
 	// hdfs-site.xml.

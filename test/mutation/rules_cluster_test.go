@@ -377,6 +377,50 @@ var clusterRules = []rule{
 		limit: 4 * time.Minute,
 	},
 	{
+		promise: "a process that has begun as one user does not go on as another",
+		file:    "internal/hadoop/kerberos/cache.go",
+		old:     `now.principal != u.principal {`,
+		new:     `now.principal == "" {`,
+		pkg:     "internal/hadoop/login", test: "TestAProcessStaysWhoItIs",
+	},
+	{
+		promise: "a pattern of principals means what it means to Hadoop's clients",
+		file:    "internal/hadoop/rpc/glob.go",
+		old:     `'*': ".*",`,
+		new:     `'*': "[^/]*",`,
+		pkg:     "internal/hadoop/rpc", test: "TestPatternsOfPrincipals",
+	},
+	{
+		promise: "where principals have a pattern, it alone says who is let in",
+		file:    "internal/hadoop/rpc/kerberos.go",
+		old:     `return p.match(address, name+"/"+host+"@"+realmOf(host))`,
+		new: `if s, err := p.match(address, name+"/"+host+"@"+realmOf(host)); err == nil {
+			return s, nil
+		}`,
+		pkg: "internal/hadoop/rpc", test: "TestPatternsOfPrincipals",
+	},
+	{
+		promise: "a group of administrators is no user of its name, and is let in",
+		file:    "internal/hadoop/acl/acl.go",
+		old:     `Parse(c.Text(key))`,
+		new:     `Parse(c.Get(key))`,
+		pkg:     "cmd/yarn-submit/incontainer", test: "TestWhoMayChangeCheckpoints",
+	},
+	{
+		promise: "an application master gets the cluster's access control lists as they are",
+		file:    "internal/hadoop/conf/pack.go",
+		old:     `p.Properties[k] = c.Text(k)`,
+		new:     `p.Properties[k] = c.Get(k)`,
+		pkg:     "cmd/yarn-submit/incontainer", test: "TestWhoMayChangeCheckpoints",
+	},
+	{
+		promise: "who has left a group, or cannot be looked up, has its rights no longer",
+		file:    "internal/hadoop/acl/acl.go",
+		old:     `a = answer{nil, `,
+		new:     `a = answer{a.groups, `,
+		pkg:     "internal/hadoop/acl", test: "TestWhoHasLeftAGroup",
+	},
+	{
 		promise: "a browser that is closed early does not shut the page for others",
 		file:    "am/web/access/proxyfilter.go",
 		old:     `context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)`,

@@ -111,7 +111,7 @@ func viewers(spec *proto.JobSpec, c *conf.Conf) (func(user string) bool, error) 
 	if err != nil {
 		return nil, fmt.Errorf("the job's view ACL: %w", err)
 	}
-	admins, err := acl.Parse(c.Get("yarn.admin.acl"))
+	admins, err := acl.Configured(c, "yarn.admin.acl")
 	if err != nil {
 		logrus.WithError(err).Warn("yarn.admin.acl makes nobody an administrator")
 	}
@@ -137,7 +137,7 @@ func modifiers(spec *proto.JobSpec, c *conf.Conf, proven bool) (func(r *http.Req
 	}
 	admins := acl.List{}
 	if c.Bool("yarn.acl.enable", false) {
-		if admins, err = acl.Parse(c.Get("yarn.admin.acl")); err != nil {
+		if admins, err = acl.Configured(c, "yarn.admin.acl"); err != nil {
 			logrus.WithError(err).Warn("yarn.admin.acl makes nobody an administrator")
 		}
 	}

@@ -32,7 +32,7 @@ func Parse(text string) (List, error) {
 		return List{All: true}, nil
 	}
 	users, groups, _ := strings.Cut(text, " ")
-	groups = strings.TrimSpace(groups)
+	users, groups = strings.TrimSpace(users), strings.TrimSpace(groups)
 	if strings.ContainsAny(groups, " \t") {
 		return List{}, fmt.Errorf("%q is not a list of users and groups: there is a space in it besides the one between users and groups; write \"USER,USER GROUP,GROUP\"", text)
 	}
@@ -48,6 +48,16 @@ func Parse(text string) (List, error) {
 		if slices.Contains(*part.into, "") {
 			return List{}, fmt.Errorf("%q is not a list of users and groups: a name beside a comma is missing; write \"USER,USER GROUP,GROUP\", without spaces after commas", text)
 		}
+	}
+	return l, nil
+}
+
+// Configured returns the list that a property holds. Of a list, the space at its beginning says that
+// it names no users.
+func Configured(c *conf.Conf, key string) (List, error) {
+	l, err := Parse(c.Text(key))
+	if err != nil {
+		return List{}, fmt.Errorf("the Hadoop property %s: %w", key, err)
 	}
 	return l, nil
 }
@@ -68,6 +78,7 @@ func (l List) Allows(user string, groups func(user string) []string) bool {
 // may be called from many goroutines.
 type Groups struct {
 	static map[string][]string
+	lasts  time.Duration // what was found out
 
 	mu    sync.Mutex
 	known map[string]answer
@@ -78,15 +89,22 @@ type answer struct {
 	until  time.Time
 }
 
-// remembered is Hadoop's hadoop.security.groups.cache.secs.
-const remembered = 5 * time.Minute
+// Defaults of Hadoop: of hadoop.security.groups.cache.secs, and of
+// hadoop.security.groups.negative-cache.secs for users of whom nothing is known.
+const (
+	remembered        = 5 * time.Minute
+	unknownRemembered = 30 * time.Second
+)
 
 // NewGroups returns Groups by hadoop.user.group.static.mapping.overrides
 // ("alice=staff,admins;bob="), and for other users by this machine, as Hadoop's
 // ShellBasedUnixGroupsMapping does. On a cluster whose groups are elsewhere
 // (LdapGroupsMapping), lists must name users.
 func NewGroups(c *conf.Conf) *Groups {
-	g := &Groups{static: map[string][]string{}, known: map[string]answer{}}
+	g := &Groups{static: map[string][]string{}, known: map[string]answer{}, lasts: remembered}
+	if d, err := c.Duration("hadoop.security.groups.cache.secs", time.Second, remembered); err == nil && d > 0 {
+		g.lasts = d
+	}
 	for _, entry := range strings.Split(c.Get("hadoop.user.group.static.mapping.overrides"), ";") {
 		user, groups, ok := strings.Cut(strings.TrimSpace(entry), "=")
 		if ok {
@@ -96,7 +114,8 @@ func NewGroups(c *conf.Conf) *Groups {
 	return g
 }
 
-// Of returns the groups of a user; none for an unknown user.
+// Of returns the groups of a user; none for an unknown user, and for one who cannot be looked up: what
+// was known before is no reason to let somebody in.
 func (g *Groups) Of(user string) []string {
 	if groups, ok := g.static[user]; ok {
 		return groups
@@ -113,9 +132,10 @@ func (g *Groups) Of(user string) []string {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "id", "-Gn", "--", user).Output()
 	if err == nil {
-		a.groups = strings.Fields(string(out))
+		a = answer{strings.Fields(string(out)), time.Now().Add(g.lasts)}
+	} else {
+		a = answer{nil, time.Now().Add(min(g.lasts, unknownRemembered))}
 	}
-	a.until = time.Now().Add(remembered)
 	g.mu.Lock()
 	g.known[user] = a
 	g.mu.Unlock()

@@ -1,9 +1,13 @@
 package acl_test
 
 import (
+	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"holdfast/internal/hadoop/acl"
 	"holdfast/internal/hadoop/conf"
@@ -25,6 +29,8 @@ func TestAllows(t *testing.T) {
 		{"alice,bob", []string{"alice", "bob"}, []string{"carol"}},
 		{"alice staff", []string{"alice", "carol"}, []string{"bob", "staff"}},
 		{" staff,other", []string{"carol"}, []string{"alice", "staff"}},
+		{"\n  staff\n", []string{"carol"}, []string{"alice", "staff"}}, // as XML is indented
+		{"alice,bob\n", []string{"alice", "bob"}, []string{"carol"}},
 	} {
 		l, err := acl.Parse(c.list)
 		if err != nil {
@@ -68,5 +74,54 @@ func TestGroups(t *testing.T) {
 	}
 	if got := g.Of(me.Username); !slices.Contains(got, mine.Name) {
 		t.Errorf("%s is in %q, without %s", me.Username, got, mine.Name)
+	}
+}
+
+// TestWhoHasLeftAGroup: what was found out is asked again after Hadoop's time for it, and who has
+// left a group then, or cannot be looked up, has its rights no longer.
+func TestWhoHasLeftAGroup(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	answer := func(script string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "id"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range []struct {
+		name, configured string
+		lasts            time.Duration
+		then             string // of id
+		after            []string
+	}{
+		{"another group", "", 5 * time.Minute, "echo users", []string{"users"}},
+		{"no such user", "", 5 * time.Minute, "echo no such user >&2; exit 1", nil},
+		{"id is killed", "", 5 * time.Minute, "kill -9 $$", nil},
+		{"another time", "40", 40 * time.Second, "echo users", []string{"users"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				properties := map[string]string{}
+				if x.configured != "" {
+					properties["hadoop.security.groups.cache.secs"] = x.configured
+				}
+				g := acl.NewGroups(conf.New(properties))
+				answer("echo staff admins")
+				before := g.Of("carol")
+				answer(x.then)
+				time.Sleep(x.lasts - time.Second)
+				remembered := g.Of("carol")
+				time.Sleep(2 * time.Second)
+				after := g.Of("carol")
+				if want := []string{"staff", "admins"}; !slices.Equal(before, want) || !slices.Equal(remembered, want) || !slices.Equal(after, x.after) {
+					t.Errorf("she is in %q, before the time is over in %q, then in %q", before, remembered, after)
+				}
+				answer("echo staff")
+				time.Sleep(x.lasts + time.Second)
+				if again := g.Of("carol"); !slices.Equal(again, []string{"staff"}) {
+					t.Errorf("when she is back, she is in %q", again)
+				}
+			})
+		})
 	}
 }

@@ -42,11 +42,23 @@ func (c *Conf) Warnings() []string { return c.warnings }
 
 // Lookup returns a property, substituted, and whether it is set or has a default.
 func (c *Conf) Lookup(key string) (string, bool) {
+	v, ok := c.text(key)
+	return strings.TrimSpace(v), ok
+}
+
+// Text is Get with the white space around the value, which means something in access control
+// lists.
+func (c *Conf) Text(key string) string {
+	v, _ := c.text(key)
+	return v
+}
+
+func (c *Conf) text(key string) (string, bool) {
 	v, ok := c.raw(key)
 	if !ok {
 		return "", false
 	}
-	return strings.TrimSpace(c.substitute(v)), true
+	return c.substitute(v), true
 }
 
 func (c *Conf) raw(key string) (string, bool) {

@@ -21,7 +21,7 @@ type packed struct {
 func (c *Conf) Pack() ([]byte, error) {
 	p := packed{Properties: make(map[string]string, len(c.values))}
 	for _, k := range c.Keys() {
-		p.Properties[k] = c.Get(k)
+		p.Properties[k] = c.Text(k)
 		if c.values[k].final {
 			p.Final = append(p.Final, k)
 		}

@@ -2,6 +2,7 @@ package delegation_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,4 +157,49 @@ func TestTokens(t *testing.T) {
 			t.Errorf("the file has %v, %v", all, err)
 		}
 	})
+}
+
+// warnings is a log that keeps the warnings.
+type warnings chan string
+
+func (w warnings) Debugf(string, ...any)            {}
+func (w warnings) Infof(string, ...any)             {}
+func (w warnings) Warnf(format string, args ...any) { w <- fmt.Sprintf(format, args...) }
+
+// TestARefusedKeytab: a keytab that the KDC refuses is not tried again every second, which would
+// lock the account, and the log says when it is.
+func TestARefusedKeytab(t *testing.T) {
+	c := testcluster.ForTest(t, testcluster.Options{KDCOnly: true})
+	k := c.KDC()
+	t.Setenv(kerberos.EnvConfig, k.Config())
+	if err := k.Admin(t.Context(), "addprinc -randkey +requires_preauth carol", "ktadd -k "+k.Keytab("carol")+" carol", "cpw -randkey carol"); err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.ReadFile(k.Keytab("carol"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	said := make(chan string, 1000)
+	r := &delegation.Refresher{
+		Conf: conf.New(nil), Principal: "carol", Keytab: old, Source: "a keytab",
+		Use: func(*token.Credentials) { t.Error("there are tokens") },
+		Log: warnings(said),
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.Run(ctx)
+	}()
+	select {
+	case text := <-said:
+		if !strings.Contains(text, "the key is wrong") || !strings.Contains(text, "trying again in 4m") && !strings.Contains(text, "trying again in 5m") {
+			t.Errorf("it logs %q", text)
+		}
+	case <-time.After(time.Minute):
+		t.Error("nothing is logged")
+	}
+	cancel()
+	<-ended
 }

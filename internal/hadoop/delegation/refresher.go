@@ -44,6 +44,9 @@ func (k *Refresher) Run(ctx context.Context) {
 			return
 		case err != nil:
 			wait = min(retryMost, max(retryLeast, time.Until(until)/10))
+			if next, refused := kerberos.RefusedUntil(err); refused {
+				wait = max(wait, time.Until(next))
+			}
 			k.Log.Warnf("cannot get new HDFS tokens; trying again in %s: %v", wait.Round(time.Second), err)
 		default:
 			k.Use(tokens)

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/credentials"
+
+	"holdfast/internal/hadoop/sasl"
 )
 
 // EnvCache names the ticket cache.
@@ -115,14 +116,42 @@ func FromCache() (*User, error) {
 	case time.Now().After(tgt.EndTime):
 		return nil, denied("the Kerberos ticket of %s in %s expired %s: run kinit", principal, name, tgt.EndTime.Format(time.DateTime))
 	}
-	if err := bounded(cfg, realm); err != nil {
-		return nil, err
+	u := &User{
+		principal: principal, realm: realm, source: "the ticket cache " + name, end: tgt.EndTime,
+		credentials: c.GetClientCredentials(), cfg: cfg, tickets: map[string]ticket{}, hosts: map[string]string{},
 	}
-	cl, err := client.NewFromCCache(c, cfg, client.DisablePAFXFAST(true))
+	err = sasl.Guard(func() (err error) {
+		if u.granting, err = ticketIn(tgt); err != nil {
+			return err
+		}
+		for _, e := range c.GetEntries() {
+			if u.tickets[e.Server.PrincipalName.PrincipalNameString()+"@"+e.Server.Realm], err = ticketIn(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, denied("the ticket cache %s cannot be used: %v; run kinit again", name, err)
 	}
-	return &User{client: cl, principal: principal, source: "the ticket cache " + name, end: tgt.EndTime}, nil
+	return u, nil
+}
+
+// Anew returns the same user with the tickets that are in the ticket cache now. Somebody else's there
+// are an error.
+func (u *User) Anew() (*User, error) {
+	now, err := FromCache()
+	if err == nil && now.principal != u.principal {
+		return nil, denied("this process has begun as %s, whose ticket expired %s, and %s has tickets of %s now: run kinit %s, or start again as %s",
+			u.principal, u.end.Format(time.DateTime), now.source, now.principal, u.principal, now.principal)
+	}
+	return now, err
+}
+
+// ticketIn returns the ticket of an entry.
+func ticketIn(e *credentials.Credential) (ticket, error) {
+	t := ticket{key: e.Key, start: e.StartTime, end: e.EndTime}
+	return t, t.ticket.Unmarshal(e.Ticket)
 }
 
 func ticketOf(c *credentials.CCache, server string) *credentials.Credential {
@@ -134,21 +163,20 @@ func ticketOf(c *credentials.CCache, server string) *credentials.Credential {
 	return nil
 }
 
-// parseCache parses a cache; gokrb5 panics on damaged ones.
-func parseCache(b []byte) (c *credentials.CCache, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = errDamaged
-		}
-	}()
+// parseCache parses a cache.
+func parseCache(b []byte) (*credentials.CCache, error) {
 	if len(b) < 2 {
 		return nil, errors.New("it is empty")
 	}
-	if b, err = soundCache(b); err != nil {
+	b, err := soundCache(b)
+	if err != nil {
 		return nil, err
 	}
-	c = &credentials.CCache{}
-	return c, c.Unmarshal(b)
+	c := &credentials.CCache{}
+	if err = sasl.Guard(func() error { return c.Unmarshal(b) }); errors.Is(err, sasl.ErrMalformed) {
+		err = errDamaged
+	}
+	return c, err
 }
 
 var errDamaged = errors.New("it is damaged")

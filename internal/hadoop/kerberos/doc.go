@@ -1,6 +1,6 @@
 // Package kerberos is the identity of this process in a Kerberos realm: a User, from a
 // keytab or from the ticket cache that kinit made, obtains tickets for services. The
-// protocol is gokrb5's. This package adds what is found at sites beyond it:
+// messages and their encryption are gokrb5's. This package adds what is found at sites beyond it:
 //
 //   - krb5.conf with include and includedir, several sections of one name, and
 //     realms whose settings are spread over several files (config.go)
@@ -8,10 +8,11 @@
 //     files or in a daemon (kcm.go); those in the kernel (KEYRING) cannot be read, and the
 //     error says what to do
 //   - hadoop.security.auth_to_local, which maps a principal to a user name (names.go)
-//   - a bound on the length of a KDC's answers (relay.go)
+//   - exchanges with KDCs, whose answers may be of any length and content (exchange.go), for
+//     tickets (tickets.go): gokrb5's own end the process when an answer is damaged
+//   - logins that a KDC has refused, which are not repeated for a while (refusals.go)
 //   - errors that name the cause and the remedy (errors.go)
 //
-// A User may be used by many goroutines; it sends one request to the KDC at a time. It has
-// no goroutines but the one of gokrb5 that renews a keytab's ticket, which Close ends. The
-// package has one for each KDC that was to be contacted, which ends with the process.
+// A User may be used by many goroutines; it sends one request to the KDC at a time. Tickets are
+// replaced when one is asked for: there are no goroutines here.
 package kerberos

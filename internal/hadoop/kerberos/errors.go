@@ -3,17 +3,18 @@ package kerberos
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
+	"github.com/jcmturner/gokrb5/v8/messages"
 )
 
 // failure is an error that says what to do. Trying again does not help.
 type failure struct {
 	text        string
 	unreachable bool
+	until       time.Time // of a login that is not tried again before: RefusedUntil
 }
 
 func (f *failure) Error() string { return f.text }
@@ -52,45 +53,29 @@ var remedies = map[int32]string{
 
 const skewed = "clock skew: the clocks of this machine and of the KDC differ by more than Kerberos allows (5 minutes); set the clock that is wrong (chronyc tracking tells)"
 
-var krbError = regexp.MustCompile(`KRB Error: \((\d+)\) (\S+)`)
-
-// explain adds a cause and a remedy to gokrb5's errors, which are only texts.
+// explain adds a cause and a remedy to an error of an exchange. gokrb5's are only texts.
 func explain(what, realm string, err error) error {
-	text := err.Error()
-	if m := krbError.FindStringSubmatch(text); m != nil {
-		code, _ := strconv.ParseInt(m[1], 10, 32)
-		if remedy, ok := remedies[int32(code)]; ok {
-			return denied("%s: %s (%s)", what, remedy, m[2])
-		}
-		return denied("%s: the KDC of %s refuses: %s", what, realm, text[strings.Index(text, m[0]):])
-	}
+	var refusal messages.KRBError
+	var none *unanswered
 	switch {
-	case strings.Contains(text, "clock skew"):
-		return denied("%s: %s", what, skewed)
-	case strings.Contains(text, "Networking_Error"), strings.Contains(text, "communicat"), strings.Contains(text, "sending to a KDC"):
+	case errors.As(err, &refusal):
+		text := errorcode.Lookup(refusal.ErrorCode) // "(24) KDC_ERR_PREAUTH_FAILED Pre-authentication ..."
+		if remedy, ok := remedies[refusal.ErrorCode]; ok {
+			return denied("%s: %s (%s)", what, remedy, strings.Fields(text)[1])
+		}
+		return denied("%s: the KDC of %s refuses: %s", what, realm, oneLine(refusal.Error()))
+	case errors.As(err, &none):
 		return &failure{text: fmt.Sprintf("%s: no KDC of the realm %s answers (%s): check that one runs, that this machine reaches it, and its address under [realms] in krb5.conf",
-			what, realm, networkCause(text)), unreachable: true}
-	case strings.Contains(text, "password/keytab incorrect"), strings.Contains(text, "Decrypting_Error"):
-		return denied("%s: %s", what, remedies[errorcode.KDC_ERR_PREAUTH_FAILED])
-	case strings.Contains(text, "no valid existing session"):
-		return denied("%s: %s", what, remedies[errorcode.KRB_AP_ERR_TKT_EXPIRED])
-	case strings.Contains(text, "no KDCs"):
+			what, realm, none), unreachable: true}
+	case errors.Is(err, errNoKDC):
 		return denied("%s: no KDC of the realm %s is known: check the realm's spelling, or have it added under [realms] in krb5.conf", what, realm)
+	case strings.Contains(err.Error(), "clock skew"):
+		return denied("%s: %s", what, skewed)
+	case strings.Contains(err.Error(), "Decrypting_Error"):
+		return denied("%s: %s", what, remedies[errorcode.KDC_ERR_PREAUTH_FAILED])
 	}
-	return denied("%s: %s", what, text)
+	return denied("%s: %s", what, oneLine(err.Error()))
 }
 
-// networkCause returns the system's part of a text such as "... dial tcp 1.2.3.4:88:
-// connect: connection refused)".
-func networkCause(text string) string {
-	if cause := relayedCause(text); cause != nil {
-		return cause.Error()
-	}
-	if i := strings.LastIndex(text, "dial "); i >= 0 {
-		return strings.TrimRight(text[i+len("dial "):], ") ")
-	}
-	if i := strings.LastIndex(text, ": "); i >= 0 {
-		return strings.TrimRight(text[i+2:], ") ")
-	}
-	return text
-}
+// oneLine makes one line of a text of which a KDC may have written a part.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -7,6 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
+	"github.com/jcmturner/gokrb5/v8/iana/msgtype"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
 
 	"holdfast/test/bound"
 )
@@ -98,5 +107,43 @@ func FuzzKCM(f *testing.F) {
 			far.Close()
 		}()
 		_, _ = kcm{near}.call(kcmGetDefault, nil)
+	})
+}
+
+// FuzzAnswer reads what a KDC may answer to a login and to a request for a ticket.
+func FuzzAnswer(f *testing.F) {
+	alice, service := types.NewPrincipalName(1, "alice"), grantingName("A")
+	ticketOf := messages.Ticket{TktVNO: 5, Realm: "A", SName: service, EncPart: types.EncryptedData{EType: 18, Cipher: []byte{1}}}
+	fields := messages.KDCRepFields{PVNO: 5, MsgType: msgtype.KRB_AS_REP, CRealm: "A", CName: alice, Ticket: ticketOf, EncPart: ticketOf.EncPart}
+	login := messages.ASRep{KDCRepFields: fields}
+	fields.MsgType = msgtype.KRB_TGS_REP
+	ticketRep := messages.TGSRep{KDCRepFields: fields}
+	refusal := messages.NewKRBError(service, "A", errorcode.KRB_ERR_RESPONSE_TOO_BIG, "")
+	for _, m := range []interface{ Marshal() ([]byte, error) }{&login, &ticketRep, &refusal} {
+		b, err := m.Marshal()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add(b[:len(b)/2])
+	}
+	f.Add([]byte("\x30\x0d\x30\x0b\xa1\x03\x02\x01\x13\xa2\x04\x04\x02\x30\x00")) // ETYPE-INFO2 of none
+
+	keys := keytab.New()
+	if err := keys.AddEntry("alice", "A", "secret", time.Unix(1e9, 0), 1, 18); err != nil {
+		f.Fatal(err)
+	}
+	u := &User{realm: "A", credentials: credentials.New("alice", "A").WithKeytab(keys), cfg: config.New()}
+	body := messages.KDCReqBody{CName: alice, SName: service, Realm: "A"}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 1000)()
+		if _, err := u.admitted(messages.ASReq{KDCReqFields: messages.KDCReqFields{ReqBody: body}}, b, true); err == nil {
+			t.Error("a login is taken that was never granted")
+		}
+		if _, err := u.given(messages.TGSReq{KDCReqFields: messages.KDCReqFields{ReqBody: body}}, ticket{key: keys.Entries[0].Key}, b); err == nil {
+			t.Error("a ticket is taken that was never given")
+		}
+		tooLong(b)
+		proposed(messages.KRBError{EData: b})
 	})
 }

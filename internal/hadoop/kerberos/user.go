@@ -1,6 +1,8 @@
 package kerberos
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,20 +11,29 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/types"
 
 	"holdfast/internal/hadoop/sasl"
 )
 
 // User is a principal as which this process can act.
 type User struct {
-	mu        sync.Mutex // gokrb5 changes its lists of KDCs and domains unguarded
-	client    *client.Client
-	principal string
-	source    string    // where the keys are from, for messages
-	end       time.Time // of a ticket cache's ticket
+	principal   string
+	realm       string
+	source      string    // where the keys are from, for messages
+	end         time.Time // of a ticket cache's ticket
+	secret      [sha256.Size]byte
+	credentials *credentials.Credentials // the name, and the keytab
+
+	mu       sync.Mutex
+	cfg      *config.Config
+	granting ticket
+	tickets  map[string]ticket // by the service's principal
+	hosts    map[string]string // realms of those that tickets were asked for
 }
 
 // FromKeytab logs a principal in with its key in a keytab. Without a realm the
@@ -85,31 +96,49 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 	if err := knowsRealm(cfg, realm, s.files); err != nil {
 		return nil, err
 	}
-	if err := bounded(cfg, realm); err != nil {
-		return nil, err
-	}
 	u := &User{
-		client:    client.NewWithKeytab(name, realm, keys, cfg, client.DisablePAFXFAST(true)),
-		principal: principal, source: "the keytab " + path,
+		principal: principal, realm: realm, source: "the keytab " + path, secret: secret(principal, content),
+		credentials: credentials.New(name, realm).WithKeytab(keys), cfg: cfg, tickets: map[string]ticket{}, hosts: map[string]string{},
 	}
-	if err := u.client.Login(); err != nil {
-		return nil, explain("log in as "+principal+" with "+u.source, realm, err)
+	if err := u.renew(); err != nil {
+		return nil, err
 	}
 	return u, nil
 }
 
-// parseKeytab parses a keytab; gokrb5 panics on damaged ones.
-func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = denied("the keytab %s is damaged: create a new one", path)
-		}
-	}()
+// renew logs in with the keytab, unless the KDC has just refused that.
+func (u *User) renew() error {
+	if err := refused(u.secret, time.Now()); err != nil {
+		return err
+	}
+	t, err := u.login()
+	if err != nil {
+		return remember(u.secret, err, explain("log in as "+u.principal+" with "+u.source, u.realm, err), time.Now())
+	}
+	u.granting = t
+	return nil
+}
+
+// ensure sees to it that a keytab's ticket-granting ticket is valid. It is replaced when a sixth of
+// its time is left; if that fails, it is used as long as it lasts.
+func (u *User) ensure() error {
+	left := time.Until(u.granting.end)
+	if !u.credentials.HasKeytab() || left > u.granting.end.Sub(u.granting.start)/6 {
+		return nil
+	}
+	if err := u.renew(); err != nil && left <= 0 {
+		return err
+	}
+	return nil
+}
+
+// parseKeytab parses a keytab.
+func parseKeytab(b []byte, path string) (*keytab.Keytab, error) {
 	if len(b) < 2 || b[0] != 5 {
 		return nil, denied("%s is not a keytab: check --keytab", path)
 	}
-	k = keytab.New()
-	if err := k.Unmarshal(b); err != nil {
+	k := keytab.New()
+	if sasl.Guard(func() error { return k.Unmarshal(b) }) != nil {
 		// gokrb5's error may contain bytes of the keys.
 		return nil, denied("the keytab %s is damaged: create a new one", path)
 	}
@@ -151,28 +180,40 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	name, realm, _ := cutPrincipal(service)
-	if _, host, ok := strings.Cut(name, "/"); ok && realm != "" {
-		// This sets the realm of a service in gokrb5.
-		u.client.Config.DomainRealm[host] = realm
+	_, host, _ := strings.Cut(name, "/")
+	switch {
+	case realm == "":
+		realm = cmp.Or(u.hosts[host], u.cfg.ResolveRealm(host), u.realm)
+	case host != "":
+		u.hosts[host] = realm // its other services are of that realm, too
 	}
 	if u.Expired() {
 		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.end.Format(time.DateTime))
 	}
-	t, key, err := u.client.GetServiceTicket(name)
-	if err != nil {
-		if realm == "" {
-			realm = u.client.Credentials.Domain()
+	of := types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, name)
+	if _, ok := u.cached(of, realm); !ok {
+		if err := u.ensure(); err != nil {
+			return sasl.Ticket{}, err
 		}
+	}
+	t, err := u.obtain(of, realm)
+	if err != nil {
 		return sasl.Ticket{}, explain("get a ticket for "+service+" as "+u.principal+" with "+u.source, realm, err)
 	}
-	return sasl.Ticket{Ticket: t, Key: key, Realm: u.client.Credentials.Domain(), Name: u.client.Credentials.CName()}, nil
+	return sasl.Ticket{Ticket: t.ticket, Key: t.key, Realm: u.realm, Name: u.credentials.CName()}, nil
+}
+
+// Realm returns the realm of the services on a host: that of [domain_realm] in krb5.conf, or else the
+// default one, or else the user's.
+func (u *User) Realm(host string) string {
+	return cmp.Or(u.cfg.ResolveRealm(host), u.cfg.LibDefaults.DefaultRealm, u.realm)
 }
 
 // Close discards the tickets.
 func (u *User) Close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.client.Destroy()
+	u.granting, u.tickets = ticket{}, map[string]ticket{}
 }
 
 // cutPrincipal splits name@REALM; ok reports whether there is a realm.

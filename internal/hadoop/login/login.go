@@ -42,14 +42,19 @@ func As(u *kerberos.User) {
 }
 
 // User returns the Kerberos user that this process acts as. New tickets that kinit has put into
-// the cache are used once the old ones have expired.
+// the cache are used once the old ones have expired, if they are of the same principal: a process
+// is one user from its first login to its end.
 func User() (*kerberos.User, error) {
 	process.Lock()
 	defer process.Unlock()
 	if process.user != nil && (process.keytab || !process.user.Expired()) {
 		return process.user, nil
 	}
-	u, err := kerberos.FromCache()
+	read := kerberos.FromCache
+	if process.user != nil {
+		read = process.user.Anew
+	}
+	u, err := read()
 	if err != nil {
 		return nil, err
 	}

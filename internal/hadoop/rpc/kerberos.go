@@ -4,29 +4,32 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path"
 	"strings"
 
 	"holdfast/internal/hadoop/sasl"
 )
 
-// Tickets obtains a Kerberos ticket for a service's principal, name/host@REALM.
+// Tickets obtains Kerberos tickets.
 type Tickets interface {
+	// Ticket is for a service's principal, name/host@REALM.
 	Ticket(service string) (sasl.Ticket, error)
+	// Realm returns the realm of the services on a host.
+	Realm(host string) string
 }
 
 // Principal is the service's principal, from the client's configuration.
 type Principal struct {
 	Key     string // the property it stands in, for messages
 	Name    string // name/host@REALM, or name/_HOST@REALM
-	Pattern string // a glob that allows others (Key.pattern); "" for none
+	Pattern string // a glob that stands in Name's place (Key.pattern); "" for none
 }
 
 // KerberosLogin authenticates by GSSAPI as the user whose tickets these are. qop
 // are the acceptable protections, as for TokenLogin.
 //
 // The server sends its principal's name and host; that must be the principal of
-// the configuration, where _HOST stands for the server's host
+// the configuration, where _HOST stands for the server's host, or match the pattern
+// there, with the realm that the host has by krb5.conf
 // (SaslRpcClient.getServerPrincipal). So this client logs in to no other service.
 func KerberosLogin(t Tickets, p Principal, qop ...string) Login {
 	return kerberosLogin{t, p, qop}
@@ -43,7 +46,7 @@ func (l kerberosLogin) Start(ctx context.Context, address string, offers []Auth)
 		if a.Method != "KERBEROS" || a.Mechanism != "GSSAPI" {
 			continue
 		}
-		service, err := l.p.check(ctx, address, a.Protocol, a.ServerID)
+		service, err := l.p.check(ctx, address, a.Protocol, a.ServerID, l.tickets.Realm)
 		if err != nil {
 			return Auth{}, nil, err
 		}
@@ -57,19 +60,17 @@ func (l kerberosLogin) Start(ctx context.Context, address string, offers []Auth)
 }
 
 // check returns the principal that the server claims, if it is the right one.
-func (p Principal) check(ctx context.Context, address, name, host string) (string, error) {
+func (p Principal) check(ctx context.Context, address, name, host string, realmOf func(host string) string) (string, error) {
 	if p.Name == "" && p.Pattern == "" {
 		return "", fmt.Errorf("%s has Kerberos on, and its principal is not known: set %s in the Hadoop configuration", address, p.Key)
+	}
+	if p.Pattern != "" {
+		return p.match(address, name+"/"+host+"@"+realmOf(host))
 	}
 	want, realm, _ := strings.Cut(p.Name, "@")
 	claimed := name + "/" + host
 	if realm != "" {
 		claimed += "@" + realm
-	}
-	if p.Pattern != "" {
-		if ok, err := path.Match(p.Pattern, claimed); err == nil && ok {
-			return claimed, nil
-		}
 	}
 	wantName, wantHost, _ := strings.Cut(want, "/")
 	hosts := []string{wantHost}
@@ -85,6 +86,19 @@ func (p Principal) check(ctx context.Context, address, name, host string) (strin
 	}
 	return "", fmt.Errorf("%s says that it is %s, and %s names %s (_HOST would be %s): the configuration is another cluster's, or the host's name in DNS is another one",
 		address, claimed, p.Key, p.Name, strings.Join(hosts, " or "))
+}
+
+// match returns the principal that the server claims, if it matches the pattern.
+func (p Principal) match(address, claimed string) (string, error) {
+	pattern, err := glob(p.Pattern)
+	if err != nil {
+		return "", fmt.Errorf("%s has Kerberos on, and %s.pattern in the Hadoop configuration, which is to say who it is, is %q: %w", address, p.Key, p.Pattern, err)
+	}
+	if !pattern.MatchString(claimed) {
+		return "", fmt.Errorf("%s says that it is %s, which %s.pattern (%s) does not match: the configuration is another cluster's, or [domain_realm] in krb5.conf does not name the host's realm",
+			address, claimed, p.Key, p.Pattern)
+	}
+	return claimed, nil
 }
 
 // At returns the principal of the server at an address: _HOST replaced by its host's

@@ -52,7 +52,11 @@ func NewGSSAPI(t Ticket, qop []string) *GSSAPI {
 // Step answers the server's messages: the first, which is empty, by the ticket;
 // the server's proof by nothing; its offer of layers by the choice of one.
 func (g *GSSAPI) Step(b []byte) ([]byte, error) {
-	r, err := g.next(b)
+	var r []byte
+	err := Guard(func() (err error) {
+		r, err = g.next(b)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("GSSAPI: %w", err)
 	}

@@ -33,7 +33,11 @@ func (s *GSSSession) Unwrap(b []byte) ([]byte, error) {
 	if s.bad != nil {
 		return nil, s.bad
 	}
-	m, err := s.c.unwrap(b, s.qop == AuthConf)
+	var m []byte
+	err := Guard(func() (err error) {
+		m, err = s.c.unwrap(b, s.qop == AuthConf)
+		return err
+	})
 	if err != nil {
 		s.bad = fmt.Errorf("GSSAPI: a message: %w", err)
 	}

@@ -1,0 +1,302 @@
+package kerberos_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
+	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
+	"github.com/jcmturner/gokrb5/v8/iana/msgtype"
+	"github.com/jcmturner/gokrb5/v8/iana/patype"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/messages"
+
+	"holdfast/internal/hadoop/kerberos"
+)
+
+const fakeService = "nn/localhost@" + fakeRealm
+
+// TestDamagedAnswersAreErrors: whatever a KDC, or who is in its place, answers, it is an error of
+// the login or of the ticket, and the process goes on.
+func TestDamagedAnswersAreErrors(t *testing.T) {
+	short := func(k *fakeKDC, r *messages.ASReq) []byte {
+		rep := messages.ASRep{KDCRepFields: k.reply(r.ReqBody, r.ReqBody.CName, msgtype.KRB_AS_REP, k.key("alice"), 3)}
+		rep.EncPart.Cipher = rep.EncPart.Cipher[:1]
+		return k.marshal(&rep)
+	}
+	for i, x := range []struct {
+		name  string
+		login func(k *fakeKDC, r *messages.ASReq) []byte
+	}{
+		{"nothing", func(*fakeKDC, *messages.ASReq) []byte { return nil }},
+		{"no message", func(*fakeKDC, *messages.ASReq) []byte { return []byte("HTTP/1.1 400 Bad Request") }},
+		{"half of one", func(k *fakeKDC, r *messages.ASReq) []byte { b := k.hint(r.ReqBody, fakeEtype); return b[:len(b)/2] }},
+		{"a hint of no types of keys", func(k *fakeKDC, r *messages.ASReq) []byte {
+			if len(r.PAData) > 0 {
+				return short(k, r)
+			}
+			return k.hint(r.ReqBody)
+		}},
+		{"a sealed part of one byte", short},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			k := newFakeKDC(t)
+			k.login = func(r *messages.ASReq) []byte { return x.login(k, r) }
+			began := time.Now()
+			_, err := kerberos.FromKeys("alice", k.keytab(fmt.Sprint("password ", i)), "a keytab")
+			bad(t, began, err, true, "no KDC of the realm FAKE.TEST answers", "its answer is damaged")
+		})
+	}
+	for _, x := range []struct {
+		name   string
+		damage func(*messages.TGSRep)
+	}{
+		{"a sealed part of one byte", func(r *messages.TGSRep) { r.EncPart.Cipher = r.EncPart.Cipher[:1] }},
+		{"a sealed part of zeros", func(r *messages.TGSRep) { clear(r.EncPart.Cipher) }},
+		{"a ticket without a name", func(r *messages.TGSRep) { r.Ticket.SName.NameString = nil }},
+	} {
+		t.Run("a ticket: "+x.name, func(t *testing.T) {
+			k := newFakeKDC(t)
+			k.ticket = func(r *messages.TGSReq) []byte {
+				rep := k.granted(r)
+				x.damage(&rep)
+				return k.marshal(&rep)
+			}
+			u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Close()
+			began := time.Now()
+			_, err = u.Ticket(fakeService)
+			bad(t, began, err, true, "get a ticket for "+fakeService, "no KDC of the realm FAKE.TEST answers", "its answer is damaged")
+			k.ticket = nil
+			if _, err := u.Ticket(fakeService); err != nil {
+				t.Errorf("from the same KDC, when its answers are whole: %v", err)
+			}
+		})
+	}
+}
+
+// TestTooManyOpenFiles: a process that had no file descriptor left reaches its KDC again as soon
+// as it has one, whichever step of an exchange had failed.
+func TestTooManyOpenFiles(t *testing.T) {
+	k := newFakeKDC(t)
+	login := func() error {
+		u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+		if err == nil {
+			u.Close()
+		}
+		return err
+	}
+	if err := login(); err != nil {
+		t.Fatal(err)
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	few := before
+	few.Cur = 256
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+			t.Error(err)
+		}
+	}()
+	failed := 0
+	for left := range 4 {
+		var files []int
+		for {
+			f, err := syscall.Dup(0)
+			if err != nil {
+				break
+			}
+			files = append(files, f)
+		}
+		for _, f := range files[:left] {
+			syscall.Close(f)
+		}
+		if err := login(); err != nil {
+			failed++
+		}
+		for _, f := range files[left:] {
+			syscall.Close(f)
+		}
+	}
+	if failed == 0 {
+		t.Error("no login failed without descriptors: nothing was tried")
+	}
+	err := login()
+	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); {
+		err = login()
+	}
+	if err != nil {
+		t.Errorf("with descriptors again: %v", err)
+	}
+}
+
+// TestNothingRunsBetweenRequests: tickets are replaced when one is asked for, and by nobody else.
+// A login from a keytab, and a ticket, leave no goroutine behind, which could only end the process
+// when its KDC answers badly, and repeats what the KDC has refused.
+func TestNothingRunsBetweenRequests(t *testing.T) {
+	k := newFakeKDC(t)
+	u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	if _, err := u.Ticket(fakeService); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(all.String(), "gokrb5/v8/client") {
+		t.Errorf("gokrb5 goes on by itself:\n%s", all.String())
+	}
+}
+
+// TestRefusedLoginsAreNotRepeated: a wrong key is shown once, not again and again until the account
+// is locked, and the error says when it is tried next.
+func TestRefusedLoginsAreNotRepeated(t *testing.T) {
+	k := newFakeKDC(t)
+	wrong := k.keytab("another secret")
+	for range 20 {
+		began := time.Now()
+		_, err := kerberos.FromKeys("alice", wrong, "a keytab")
+		bad(t, began, err, false, "the key is wrong", "not tried again before")
+		until, refused := kerberos.RefusedUntil(err)
+		if !refused || until.Before(began.Add(time.Minute)) || until.After(time.Now().Add(time.Hour)) {
+			t.Errorf("it is tried again at %v, %v: %v", until, refused, err)
+		}
+	}
+	if n := k.proofs.Load(); n != 1 {
+		t.Errorf("the KDC was shown the wrong key %d times", n)
+	}
+	u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a new keytab")
+	if err != nil {
+		t.Fatalf("a new keytab has to wait for the old one: %v", err)
+	}
+	u.Close()
+}
+
+// TestAUserWhoseKeyHasChanged: the same holds for who has been logged in, and asks for tickets when
+// the last ticket-granting ticket has ended.
+func TestAUserWhoseKeyHasChanged(t *testing.T) {
+	k := newFakeKDC(t)
+	k.life = time.Nanosecond
+	u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	if _, err := u.Ticket(fakeService); err != nil {
+		t.Fatal(err)
+	}
+	k.login = func(r *messages.ASReq) []byte {
+		if !r.PAData.Contains(patype.PA_ENC_TIMESTAMP) {
+			return k.hint(r.ReqBody, fakeEtype)
+		}
+		return k.refuse(r.ReqBody, errorcode.KDC_ERR_PREAUTH_FAILED, nil)
+	}
+	before := k.proofs.Load()
+	for range 20 {
+		began := time.Now()
+		_, err := u.Ticket(fakeService)
+		bad(t, began, err, false, "the key is wrong", "not tried again before")
+	}
+	if n := k.proofs.Load() - before; n != 1 {
+		t.Errorf("the KDC was shown the wrong key %d times", n)
+	}
+}
+
+// peak is the largest resident memory that this process has had, in MB: proc_pid_status(5).
+func peak(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kb, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb >> 10
+}
+
+// A KDC that claims answers of up to 4 GiB takes neither memory nor patience, whatever
+// comes then, also when it is asked again: gokrb5's second buffer is cleared, and so resident.
+func TestAnswersOfKDCsAreBounded(t *testing.T) {
+	k := keytab.New()
+	if err := k.AddEntry("alice", "HUGE.TEST", "secret", time.Now(), 1, etypeID.AES256_CTS_HMAC_SHA1_96); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := k.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name  string
+		claim uint32
+		then  func(net.Conn, []byte) error // until it fails
+		pause time.Duration
+		says  string
+	}{
+		{"silence", 1<<32 - 1, func(c net.Conn, b []byte) error { _, err := c.Read(b); return err }, 0, "claims an answer of 4294967295 bytes"},
+		{"a flood", 1<<32 - 1, func(c net.Conn, b []byte) error { _, err := c.Write(b); return err }, 0, "claims an answer of 4294967295 bytes"},
+		{"a trickle", 1 << 16, func(c net.Conn, b []byte) error { _, err := c.Write(b[:1]); return err }, 10 * time.Millisecond, "i/o timeout"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+					go func() {
+						defer c.Close()
+						b := make([]byte, 1<<16)
+						_, err := c.Read(b)
+						if err == nil {
+							_, err = c.Write(binary.BigEndian.AppendUint32(nil, x.claim))
+						}
+						for ; err == nil; time.Sleep(x.pause) {
+							err = x.then(c, b)
+						}
+					}()
+				}
+			}()
+			conf := filepath.Join(t.TempDir(), "krb5.conf")
+			if err := os.WriteFile(conf, fmt.Appendf(nil, "[libdefaults]\ndefault_realm = HUGE.TEST\n[realms]\nHUGE.TEST = {\nkdc = %s\n}\n", l.Addr()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv(kerberos.EnvConfig, conf)
+			before := peak(t)
+			for range 2 {
+				began := time.Now()
+				_, err := kerberos.FromKeys("alice", keys, "a keytab")
+				bad(t, began, err, true, "no KDC of the realm HUGE.TEST answers", x.says)
+				runtime.GC()
+			}
+			if grown := peak(t) - before; grown > 32 {
+				t.Errorf("it took %d MB", grown)
+			}
+		})
+	}
+}
