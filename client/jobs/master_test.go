@@ -21,6 +21,7 @@ import (
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
+	"holdfast/test/silence"
 )
 
 // answers are what the application master of a test's job does.
@@ -28,6 +29,7 @@ type answers struct {
 	proto.UnimplementedJobServiceServer
 	kill func(context.Context) error
 	exec func(proto.JobService_ExecServer) error
+	host *silence.Host // set by answered
 }
 
 func (a *answers) Kill(ctx context.Context, _ *proto.KillRequest) (*proto.KillResponse, error) {
@@ -61,7 +63,8 @@ func answered(t *testing.T, a *answers) *Job {
 	}
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(tls)))
 	proto.RegisterJobServiceServer(server, a)
-	go func() { _ = server.Serve(l) }() // until Stop
+	a.host = silence.Listener(l)
+	go func() { _ = server.Serve(a.host) }() // until Stop
 	t.Cleanup(server.Stop)
 	home, err := store.NewLocal(t.TempDir())
 	if err != nil {
@@ -164,5 +167,38 @@ func TestACommandWhoseEndIsNotKnown(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNotRun) != c.notRun {
 			t.Errorf("after %q: %v", c.output, err)
 		}
+	}
+}
+
+// TestTheNodeOfTheMasterFallsSilent: who follows a job, and sends nothing, is told that its application
+// master does not answer, and gets the states from the one that answers again.
+func TestTheNodeOfTheMasterFallsSilent(t *testing.T) {
+	t.Parallel()
+	a := &answers{}
+	j := answered(t, a)
+	if err := store.WriteFile(t.Context(), j.home, j.dir+"/"+proto.StatusFile, []byte(`{"state":"JOB_STATE_RUNNING","tasks":[{"task":"worker-0"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	answers, silent, again := 0, false, false
+	_, err := j.Watch(ctx, func(s *proto.JobStatus) {
+		switch {
+		case len(s.Tasks) > 0: // as it was saved
+			silent = strings.Contains(s.Why, "the application master does not answer")
+		case silent:
+			again = true
+			cancel()
+		default:
+			if answers++; answers > 1 {
+				return
+			}
+			if err := a.host.Fall(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !again {
+		t.Errorf("while its node is silent, it is told: %v; that another answers: %v; then %v", silent, again, err)
 	}
 }
