@@ -75,9 +75,13 @@ func (j *Job) requestShutdown(ctx context.Context, why string) (grace time.Durat
 
 // killLocal kills the process of the application master; the agents end with it.
 func (j *Job) killLocal(ctx context.Context) (*proto.JobStatus, error) {
+	if other := j.Elsewhere(); other != "" {
+		return nil, fmt.Errorf("end %s, which runs on the machine %s or was lost with it: only that one can: yarn-submit kill %[1]s there; if it is gone for good, remove the job's directory %[3]s", j.ID, other, j.LocalPath())
+	}
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		pid := masterPID(j.LocalPath(), j.ID)
-		if pid == 0 {
+		m := readMaster(j.LocalPath())
+		pid := m.pid
+		if m.liveness(j.ID) != Alive {
 			break
 		}
 		p, err := os.FindProcess(pid)
