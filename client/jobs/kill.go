@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -23,8 +24,10 @@ func (j *Job) Kill(ctx context.Context, why string) (last *proto.JobStatus, alre
 	return j.kill(ctx, why, func() {})
 }
 
-// kill is Kill; confirmed is called once the job is known to end, whatever becomes of ctx.
+// kill is Kill; confirmed is called, one time, as soon as the job is known to end, whatever becomes of
+// ctx.
 func (j *Job) kill(ctx context.Context, why string, confirmed func()) (last *proto.JobStatus, already bool, err error) {
+	confirmed = sync.OnceFunc(confirmed) // what was agreed to may have to be forced
 	grace, accepted := j.requestShutdown(ctx, why)
 	if accepted {
 		confirmed()
@@ -39,7 +42,9 @@ func (j *Job) kill(ctx context.Context, why string, confirmed func()) (last *pro
 		return s, !accepted, err
 	}
 	if j.Local() {
-		last, err = j.killLocal(ctx)
+		if last, err = j.killLocal(ctx); err == nil {
+			confirmed()
+		}
 		return last, false, err
 	}
 	forcing, cancel := context.WithTimeout(ctx, time.Minute)

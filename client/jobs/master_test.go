@@ -27,13 +27,14 @@ import (
 // answers are what the application master of a test's job does.
 type answers struct {
 	proto.UnimplementedJobServiceServer
-	kill func(context.Context) error
-	exec func(proto.JobService_ExecServer) error
-	host *silence.Host // set by answered
+	kill  func(context.Context) error
+	exec  func(proto.JobService_ExecServer) error
+	grace time.Duration // that Kill promises
+	host  *silence.Host // set by answered
 }
 
 func (a *answers) Kill(ctx context.Context, _ *proto.KillRequest) (*proto.KillResponse, error) {
-	return &proto.KillResponse{}, a.kill(ctx)
+	return &proto.KillResponse{StopGraceMs: a.grace.Milliseconds()}, a.kill(ctx)
 }
 
 func (a *answers) Exec(_ *proto.ExecRequest, s proto.JobService_ExecServer) error { return a.exec(s) }
@@ -143,6 +144,27 @@ func TestAKillThatIsNotConfirmed(t *testing.T) {
 	_, err := Follow(t.Context(), j, FollowOptions{Out: &out, Interrupts: signals})
 	if !errors.Is(err, client.ErrInterrupted) || !strings.Contains(out.String(), "the kill was not confirmed; the job may still run: yarn-submit kill local-test") {
 		t.Errorf("it ended with %v: %s", err, out.String())
+	}
+}
+
+// TestAKillThatIsForced: an application master that has agreed to end, and does not, is ended, and that
+// the job ends is confirmed one time.
+func TestAKillThatIsForced(t *testing.T) {
+	j := answered(t, &answers{
+		kill:  func(context.Context) error { return nil },
+		grace: 100*time.Millisecond - shutdownLimit, // for which it is waited no longer
+	})
+	if err := store.WriteFile(t.Context(), j.home, j.dir+"/"+proto.StatusFile, []byte(`{"state":"JOB_STATE_RUNNING"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	confirmed := make(chan struct{})
+	if _, already, err := j.kill(t.Context(), "for a test", func() { close(confirmed) }); err != nil || already {
+		t.Errorf("it had ended: %v, %v", already, err)
+	}
+	select {
+	case <-confirmed:
+	default:
+		t.Error("that it ends is not confirmed")
 	}
 }
 

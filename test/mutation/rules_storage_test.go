@@ -734,7 +734,7 @@ var storageRules = []rule{
 		promise: "the directory of a job that is not known to have ended is not removed",
 		file:    "client/submit/cleanup.go",
 		old:     `			case ended && !yield(e, nil):`,
-		new:     `			case !yield(e, nil):`,
+		new:     `			case (ended || true) && !yield(e, nil):`,
 		pkg:     "cmd/yarn-submit", test: "TestOldJobsGo",
 	},
 	{
@@ -750,6 +750,13 @@ var storageRules = []rule{
 		old:     `err == nil && sum != "" && read != sum {`,
 		new:     `err == nil && sum == "none" && read != sum {`,
 		pkg:     "client/submit", test: "TestWhatChangesDuringAnUpload",
+	},
+	{
+		promise: "a kill that is forced after it was agreed to does not end the client",
+		file:    "client/jobs/kill.go",
+		old:     `confirmed = sync.OnceFunc(confirmed)`,
+		new:     `_ = sync.OnceFunc(confirmed)`,
+		pkg:     "client/jobs", test: "TestAKillThatIsForced",
 	},
 	{
 		promise: "a client whose application master's node falls silent does not wait for ever",
