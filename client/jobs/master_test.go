@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,10 +17,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"holdfast/client"
+	"holdfast/client/cluster"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
 	"holdfast/test/silence"
@@ -27,8 +34,10 @@ import (
 // answers are what the application master of a test's job does.
 type answers struct {
 	proto.UnimplementedJobServiceServer
-	kill  func(context.Context) error
-	exec  func(proto.JobService_ExecServer) error
+	kill func(context.Context) error
+	exec func(proto.JobService_ExecServer) error
+	// watch is called once the state has been sent, if there is one; else it is sent no more.
+	watch func(proto.JobService_WatchServer) error
 	grace time.Duration // that Kill promises
 	host  *silence.Host // set by answered
 }
@@ -39,9 +48,12 @@ func (a *answers) Kill(ctx context.Context, _ *proto.KillRequest) (*proto.KillRe
 
 func (a *answers) Exec(_ *proto.ExecRequest, s proto.JobService_ExecServer) error { return a.exec(s) }
 
-func (*answers) Watch(_ *proto.StatusRequest, s proto.JobService_WatchServer) error {
+func (a *answers) Watch(_ *proto.StatusRequest, s proto.JobService_WatchServer) error {
 	if err := s.Send(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}); err != nil {
 		return err
+	}
+	if a.watch != nil {
+		return a.watch(s)
 	}
 	<-s.Context().Done()
 	return s.Context().Err()
@@ -62,7 +74,9 @@ func answered(t *testing.T, a *answers) *Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(tls)))
+	// A host that has fallen silent breaks nothing: so the server does not either.
+	patient := keepalive.ServerParameters{Time: math.MaxInt64}
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(tls)), grpc.KeepaliveParams(patient))
 	proto.RegisterJobServiceServer(server, a)
 	a.host = silence.Listener(l)
 	go func() { _ = server.Serve(a.host) }() // until Stop
@@ -222,5 +236,30 @@ func TestTheNodeOfTheMasterFallsSilent(t *testing.T) {
 	})
 	if !again {
 		t.Errorf("while its node is silent, it is told: %v; that another answers: %v; then %v", silent, again, err)
+	}
+}
+
+// TestAStreamBreaksAfterALongTime: how long nobody may answer is counted from when it broke, and not
+// from when it began.
+func TestAStreamBreaksAfterALongTime(t *testing.T) {
+	var later atomic.Int64 // than now, in ns
+	var streams atomic.Int32
+	j := answered(t, &answers{watch: func(s proto.JobService_WatchServer) error {
+		if streams.Add(1) == 1 {
+			later.Add(int64(2 * silenceLimit))
+			return status.Error(codes.Unavailable, "the application master is restarted")
+		}
+		return s.Send(&proto.JobStatus{State: proto.JobState_JOB_STATE_SUCCEEDED})
+	}})
+	// YARN, which is asked in between, does not answer at all.
+	rm, err := yarn.NewClient(conf.New(map[string]string{"yarn.resourcemanager.address": "127.0.0.1:1"}), yarn.Options{User: "alice", Retry: rpc.Retry{Limit: time.Millisecond}, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.cluster = &cluster.Cluster{RM: rm, User: "alice"}
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	s, err := j.watch(t.Context(), func(*proto.JobStatus) {}, newContact(j.ID, now))
+	if err != nil || s.State != proto.JobState_JOB_STATE_SUCCEEDED {
+		t.Errorf("after the stream has broken: %v, %v", s, err)
 	}
 }

@@ -759,6 +759,20 @@ var storageRules = []rule{
 		pkg:     "client/jobs", test: "TestAKillThatIsForced",
 	},
 	{
+		promise: "who has followed a job for long goes on while nobody answers, as one who has just begun does",
+		file:    "client/jobs/watch.go",
+		old:     `c.Answered() // until the stream broke`,
+		new:     ``,
+		pkg:     "client/jobs", test: "TestAStreamBreaksAfterALongTime",
+	},
+	{
+		promise: "logs are followed through an outage",
+		file:    "client/jobs/logs/logs.go",
+		old:     `case o.Follow && ctx.Err() == nil && c.Lost(err) == nil:`,
+		new:     `case false:`,
+		pkg:     "client/jobs/logs", test: "TestLogsAreFollowedThroughAnOutage",
+	},
+	{
 		promise: "a client whose application master's node falls silent does not wait for ever",
 		file:    "client/jobs/job.go",
 		old:     `tcp.Dialer(cluster.Timeout, masterSilence)`,
