@@ -46,6 +46,10 @@ func (a *answers) Kill(ctx context.Context, _ *proto.KillRequest) (*proto.KillRe
 	return &proto.KillResponse{StopGraceMs: a.grace.Milliseconds()}, a.kill(ctx)
 }
 
+func (*answers) Status(context.Context, *proto.StatusRequest) (*proto.JobStatus, error) {
+	return &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}, nil
+}
+
 func (a *answers) Exec(_ *proto.ExecRequest, s proto.JobService_ExecServer) error { return a.exec(s) }
 
 func (a *answers) Watch(_ *proto.StatusRequest, s proto.JobService_WatchServer) error {
@@ -182,14 +186,18 @@ func TestAKillThatIsForced(t *testing.T) {
 	}
 }
 
-// TestACommandWhoseEndIsNotKnown: it has run, if it has printed something.
+// TestACommandWhoseEndIsNotKnown: that nothing was run is said only where that is known; it has run if
+// it has printed something.
 func TestACommandWhoseEndIsNotKnown(t *testing.T) {
 	for _, c := range []struct {
-		output, want string
-		notRun       bool
+		output string
+		code   codes.Code
+		want   string
+		notRun bool
 	}{
-		{"", "nothing was run in the container of worker-0", true},
-		{"half", "the connection to the container of worker-0 broke; how the command ended is not known", false},
+		{"", codes.FailedPrecondition, "nothing was run in the container of worker-0", true},
+		{"", codes.Unavailable, "it is not known whether the command was run in the container of worker-0", false},
+		{"half", codes.Unavailable, "the connection to the container of worker-0 broke; how the command ended is not known", false},
 	} {
 		j := answered(t, &answers{exec: func(s proto.JobService_ExecServer) error {
 			if c.output != "" {
@@ -197,12 +205,23 @@ func TestACommandWhoseEndIsNotKnown(t *testing.T) {
 					return err
 				}
 			}
-			return status.Error(codes.Unavailable, "the agent is gone")
+			return status.Error(c.code, "the agent is gone")
 		}})
 		_, err := j.Exec(t.Context(), "worker-0", []string{"true"}, false, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNotRun) != c.notRun {
 			t.Errorf("after %q: %v", c.output, err)
 		}
+	}
+	j := answered(t, &answers{})
+	where, err := proto.Address{Address: "127.0.0.1:1"}.Marshal() // where nobody listens
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.WriteFile(t.Context(), j.home, j.dir+"/"+proto.AddressFile, where, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Exec(t.Context(), "worker-0", []string{"true"}, false, io.Discard); !errors.Is(err, ErrNotRun) {
+		t.Errorf("without an application master: %v", err)
 	}
 }
 
@@ -215,7 +234,7 @@ func TestTheNodeOfTheMasterFallsSilent(t *testing.T) {
 	if err := store.WriteFile(t.Context(), j.home, j.dir+"/"+proto.StatusFile, []byte(`{"state":"JOB_STATE_RUNNING","tasks":[{"task":"worker-0"}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	answers, silent, again := 0, false, false
 	_, err := j.Watch(ctx, func(s *proto.JobStatus) {
