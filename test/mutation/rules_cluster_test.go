@@ -929,6 +929,13 @@ var clusterRules = []rule{
 		pkg:     "internal/tcp", test: "TestASilentHost", limit: 5 * time.Minute,
 	},
 	{
+		promise: "a job file may be a pipe",
+		file:    "client/spec/flags.go",
+		old:     `		a.files[name] = f`,
+		new:     `		_ = f`,
+		pkg:     "client/spec", test: "TestAJobFileThatIsAPipe",
+	},
+	{
 		promise: "open pages share what is made of a job's page",
 		file:    "am/web/updates.go",
 		old:     `if p.query == query {`,
