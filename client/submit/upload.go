@@ -60,13 +60,15 @@ func uploadArchive(ctx context.Context, home store.Store, f *proto.FileSpec, t *
 	if err != nil {
 		return r, fmt.Errorf("bring the archive %s to %s: %w", f.Uri, home.URI(), err)
 	}
-	r.Name, r.Archive = f.Name, true
+	r.Name, r.Archive = proto.StoredName(f.Name), true
 	return r, nil
 }
 
 // archiveName returns the path of an archive on HDFS: it contains the digest, and keeps
 // the suffix by which the NodeManager chooses how to unpack it.
-func archiveName(f *proto.FileSpec) string { return path.Join("archives", f.Sha256, path.Base(f.Uri)) }
+func archiveName(f *proto.FileSpec) string {
+	return path.Join("archives", f.Sha256, proto.StoredName(path.Base(f.Uri)))
+}
 
 // ensureUploaded uploads a local file unless it is there already. name must be
 // determined by sum, the digest of the content.
@@ -146,7 +148,7 @@ func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSp
 			continue
 		}
 		t.expect(f.Size)
-		names[i] = path.Join(dir, "files", f.Name)
+		names[i] = path.Join(dir, "files", proto.StoredName(f.Name))
 		if below := path.Dir(names[i]); !made[below] {
 			if err := store.MkdirAll(ctx, home, below, 0o700); err != nil {
 				return nil, err

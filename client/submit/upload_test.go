@@ -2,10 +2,13 @@ package submit
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/client/jobs"
 	"holdfast/client/localfile"
@@ -155,6 +158,66 @@ func collected(t *testing.T, file string, archive bool) *proto.FileSpec {
 		name = "venv"
 	}
 	return &proto.FileSpec{Name: name, Uri: file, Size: info.Size(), Mode: uint32(info.Mode().Perm()), Archive: archive, Sha256: sum}
+}
+
+// TestInputsWithSpecialNames: whatever files and archives are called, what YARN and agents are told of
+// them are URIs of what was uploaded, and HDFS, which has no colons in names, takes them.
+func TestInputsWithSpecialNames(t *testing.T) {
+	local := filepath.Join(t.TempDir(), "a%20b#c?d:e=3A $`\".tar.gz")
+	if err := os.WriteFile(local, []byte("content"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	home, err := store.NewLocal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer home.Close()
+	set, err := jobtls.New("j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := &proto.JobSpec{}
+	for _, name := range []string{"50%", "50%25/x", "a#b", "a?b", "10:30/log", "a=3Ab", "a:b", "\u00fcber alles"} {
+		f := collected(t, local, false)
+		f.Name = name
+		spec.Files = append(spec.Files, f)
+	}
+	archive := collected(t, local, true)
+	archive.Name = "my:venv%"
+	spec.Files = append(spec.Files, archive)
+	resources, err := upload(t.Context(), home, jobs.Directory("one"), spec, set, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := store.ReadFile(t.Context(), home, jobs.Directory("one")+"/"+proto.SpecFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := &proto.JobSpec{}
+	if err := protojson.Unmarshal(text, stored); err != nil {
+		t.Fatal(err)
+	}
+	uris := []string{resources[0].URI}
+	for i, f := range stored.Files {
+		if f.Name != spec.Files[i].Name {
+			t.Errorf("%s is called %s by now", spec.Files[i].Name, f.Name)
+		}
+		uris = append(uris, f.Uri)
+	}
+	for _, uri := range uris {
+		u, err := url.Parse(uri)
+		if err != nil || u.RawQuery != "" || u.Fragment != "" {
+			t.Errorf("%s is %v, %v", uri, u, err)
+			continue
+		}
+		name := strings.TrimPrefix(u.Path, strings.TrimPrefix(home.URI(), "file://")+"/")
+		if text, err := store.ReadFile(t.Context(), home, name); err != nil || string(text) != "content" || strings.Contains(name, ":") {
+			t.Errorf("at %s is %q, %v", uri, text, err)
+		}
+	}
+	if name := resources[0].Name; name != proto.StoredName(archive.Name) || strings.ContainsAny(name, ":%") {
+		t.Errorf("NodeManagers are to call the archive %s", name)
+	}
 }
 
 // TestWhatChangesDuringAnUpload: it is not brought under the digest that it had before, where later

@@ -155,8 +155,8 @@ var clusterRules = []rule{
 	{
 		promise: "nodes keep unpacked archives from one job to the next, by their digest",
 		file:    "client/submit/upload.go",
-		old:     `return path.Join("archives", f.Sha256, path.Base(f.Uri))`,
-		new:     `return path.Join("archives", path.Base(f.Uri))`,
+		old:     `return path.Join("archives", f.Sha256, proto`,
+		new:     `return path.Join("archives", proto`,
 		pkg:     "client/submit", test: "TestArchivesAreSharedByJobs",
 	},
 	{
@@ -934,6 +934,20 @@ var clusterRules = []rule{
 		old:     `		a.files[name] = f`,
 		new:     `		_ = f`,
 		pkg:     "client/spec", test: "TestAJobFileThatIsAPipe",
+	},
+	{
+		promise: "files reach the tasks whatever their names are",
+		file:    "client/submit/upload.go",
+		old:     `"files", proto.StoredName(f.Name))`,
+		new:     `"files", f.Name)`,
+		pkg:     "client/submit", test: "TestInputsWithSpecialNames",
+	},
+	{
+		promise: "archives reach the tasks whatever their names are",
+		file:    "client/submit/upload.go",
+		old:     `proto.StoredName(path.Base(f.Uri)))`,
+		new:     `path.Base(f.Uri))`,
+		pkg:     "client/submit", test: "TestInputsWithSpecialNames",
 	},
 	{
 		promise: "open pages share what is made of a job's page",
