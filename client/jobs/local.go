@@ -101,12 +101,13 @@ func readMaster(dir string) (m localMaster) {
 // by machines, of which each has its own processes.
 func (m localMaster) liveness(job string) Liveness {
 	here, err := proc.Here()
-	switch {
-	case err != nil || m.pid <= 0 || m.place.Host != here.Host:
+	if err != nil || m.pid <= 0 || m.place == (proc.Place{}) {
 		return Unknown
-	case m.place.Boot != here.Boot:
+	}
+	switch {
+	case m.place.Boot != here.Boot && m.place.Host == here.Host:
 		return Ended // with the machine
-	case m.place.Namespace != here.Namespace:
+	case m.place.Boot != here.Boot, m.place.Namespace != here.Namespace:
 		return Unknown
 	}
 	// A process that has reused the id is recognized by its command line; its environment cannot
@@ -134,8 +135,8 @@ func (j *Job) localLiveness() Liveness {
 // MasterRuns reports whether the application master of a local job is known to run.
 func (j *Job) MasterRuns() bool { return j.localLiveness() == Alive }
 
-// Elsewhere returns the name of the machine that a local job runs on, or was lost with; empty if it
-// is this one, or that is not known.
+// Elsewhere returns the name of the machine, which may be a container, that a local job runs on or was
+// lost with; empty if it is this one, or that is not known.
 func (j *Job) Elsewhere() string {
 	if !j.Local() || j.localLiveness() != Unknown {
 		return ""

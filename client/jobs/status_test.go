@@ -157,16 +157,19 @@ func TestALocalJobBelongsToAMachine(t *testing.T) {
 	}
 	lines := strings.Split(string(text), "\n")
 	for _, c := range []struct {
-		what string
-		line int
-		want Liveness
+		what  string
+		lines []int // that differ: the machine, its start, the namespace of process ids
+		want  Liveness
 	}{
-		{"another machine", 1, Unknown},
-		{"this machine before it was started again", 2, Ended},
-		{"another container of this machine", 3, Unknown},
+		{"another machine", []int{1, 2}, Unknown},
+		{"this machine before it was started again", []int{2}, Ended},
+		{"another container of this machine", []int{1, 3}, Unknown},
+		{"this machine, under another name", []int{1}, Ended},
 	} {
 		changed := slices.Clone(lines)
-		changed[c.line] += "x"
+		for _, n := range c.lines {
+			changed[n] += "x"
+		}
 		if err := os.WriteFile(filepath.Join(dir, PIDFile), []byte(strings.Join(changed, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}

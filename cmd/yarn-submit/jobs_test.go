@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/jobs"
+	"holdfast/internal/proc"
 	"holdfast/proto"
 )
 
@@ -216,13 +218,13 @@ func TestJobsOfAnotherMachine(t *testing.T) {
 	if err := jobs.RecordMaster(dir, os.Getpid()); err != nil {
 		t.Fatal(err)
 	}
-	record := func(from, to string) {
+	here, err := os.ReadFile(filepath.Join(dir, jobs.PIDFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(text string) {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(dir, jobs.PIDFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, jobs.PIDFile), strings.Replace(string(text), from, to, 1))
+		write(t, filepath.Join(dir, jobs.PIDFile), text)
 		at := time.Now().Add(-100 * 24 * time.Hour)
 		for _, name := range []string{proto.StatusFile, jobs.PIDFile, ""} {
 			if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
@@ -230,11 +232,8 @@ func TestJobsOfAnotherMachine(t *testing.T) {
 			}
 		}
 	}
-	here, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	record("\n"+here, "\nelsewhere")
+	there := proc.Place{Host: "elsewhere", Boot: "another", Namespace: "pid:[1]"}
+	record(fmt.Sprintf("%d\n%s", os.Getpid(), there))
 	if s := p.status(id); s.State != proto.JobState_JOB_STATE_RUNNING || !strings.Contains(s.Why, "it runs on the machine elsewhere") {
 		t.Errorf("status says %s: %s", s.State, s.Why)
 	}
@@ -250,7 +249,7 @@ func TestJobsOfAnotherMachine(t *testing.T) {
 	if _, err := os.Stat(dir); err != nil {
 		t.Fatal(err)
 	}
-	record("\nelsewhere", "\n"+here)
+	record(string(here))
 	if s := p.status(id); s.State != proto.JobState_JOB_STATE_FAILED {
 		t.Errorf("on the machine that it was lost on, status says %s: %s", s.State, s.Why)
 	}

@@ -740,7 +740,7 @@ var storageRules = []rule{
 	{
 		promise: "a local job of another machine with the same home directory does not count as ended",
 		file:    "client/jobs/local.go",
-		old:     ` || m.place.Host != here.Host:`,
+		old:     ` && m.place.Host == here.Host:`,
 		new:     `:`,
 		pkg:     "client/jobs", test: "TestALocalJobBelongsToAMachine",
 	},
