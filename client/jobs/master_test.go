@@ -234,7 +234,7 @@ func TestTheNodeOfTheMasterFallsSilent(t *testing.T) {
 	if err := store.WriteFile(t.Context(), j.home, j.dir+"/"+proto.StatusFile, []byte(`{"state":"JOB_STATE_RUNNING","tasks":[{"task":"worker-0"}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // it takes 10 to 25 seconds
 	defer cancel()
 	answers, silent, again := 0, false, false
 	_, err := j.Watch(ctx, func(s *proto.JobStatus) {
