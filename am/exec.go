@@ -3,6 +3,7 @@ package am
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,7 +27,8 @@ type jobService struct {
 
 var _ proto.JobServiceServer = jobService{}
 
-// Exec implements proto.JobServiceServer. Commands, unlike stacks, are noted in the event
+// Exec implements proto.JobServiceServer. With codes.FailedPrecondition and codes.InvalidArgument nothing
+// was run. Commands, unlike stacks, are noted in the event
 // log, with who has asked.
 func (s jobService) Exec(r *proto.ExecRequest, stream proto.JobService_ExecServer) error {
 	snapshot, _ := s.Snapshot()
@@ -49,8 +51,11 @@ func (s jobService) Exec(r *proto.ExecRequest, stream proto.JobService_ExecServe
 		})
 	}
 	err := s.agents.Exec(stream.Context(), container, &proto.Exec{Command: r.Command, Stacks: r.Stacks}, stream.Send)
-	if err != nil && stream.Context().Err() == nil {
-		return grpcstatus.Errorf(codes.Unavailable, "%s: %v", r.Task, err)
+	switch {
+	case err == nil || stream.Context().Err() != nil:
+		return err
+	case errors.Is(err, agents.ErrNotAsked):
+		return grpcstatus.Errorf(codes.FailedPrecondition, "%s: %v", r.Task, err)
 	}
-	return err
+	return grpcstatus.Errorf(codes.Unavailable, "%s: %v", r.Task, err)
 }

@@ -78,6 +78,23 @@ type Address struct {
 	Ended   bool   `json:"ended,omitempty"` // so has the job
 }
 
+// StoredName returns the name, a path, under which an input of a job that is called name in the task's
+// working directory is on HDFS and, of an archive, in the container's directory. Names of HDFS have no
+// colon, and these stand in URIs and in the scripts of NodeManagers as they are. Different names have
+// different ones.
+func StoredName(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("/._-", c) >= 0, c >= 0x80:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "=%02X", c)
+		}
+	}
+	return b.String()
+}
+
 // Marshal makes the text of AddressFile.
 func (a Address) Marshal() ([]byte, error) {
 	text, err := json.Marshal(a)

@@ -11,21 +11,30 @@ import (
 // exec is a command that an agent runs for a client.
 type exec struct {
 	container string
-	output    *mailbox.Mailbox[*proto.ExecOutput]
+	output    *mailbox.Mailbox[execAnswer]
 	waiting   int // messages with output that are sent to the client next: at most proto.ExecWindow; guarded by Server.mu
 }
 
+// execAnswer is what an agent answers; or err, that it answers no more.
+type execAnswer struct {
+	*proto.ExecOutput
+	err error
+}
+
+// ErrNotAsked means that no agent was asked to run a command.
+var ErrNotAsked = errors.New("its agent is not connected")
+
 // Exec has the agent in a container run a command, or print stacks, as request says, and
 // calls send with what the agent answers, until that is all, ctx ends or send fails. Then
-// the command is ended. The agent sends no more than a window ahead of what send has taken. It
+// the command is ended. After an error but ErrNotAsked it may have run. The agent sends no more than a window ahead of what send has taken. It
 // may be called concurrently.
 func (s *Server) Exec(ctx context.Context, container string, request *proto.Exec, send func(*proto.ExecOutput) error) error {
-	e := &exec{container: container, output: mailbox.New[*proto.ExecOutput]()}
+	e := &exec{container: container, output: mailbox.New[execAnswer]()}
 	s.mu.Lock()
 	st := s.streams[container]
 	if st == nil {
 		s.mu.Unlock()
-		return errors.New("its agent is not connected")
+		return ErrNotAsked
 	}
 	s.lastID++
 	id := s.lastID
@@ -44,7 +53,10 @@ func (s *Server) Exec(ctx context.Context, container string, request *proto.Exec
 	for {
 		select {
 		case o := <-output:
-			if err := send(o); err != nil {
+			if o.err != nil {
+				return o.err
+			}
+			if err := send(o.ExecOutput); err != nil {
 				s.cancelExec(container, id)
 				return err
 			}
@@ -85,10 +97,11 @@ func (s *Server) deliver(container string, o *proto.ExecOutput) {
 	if !o.Done {
 		if e.waiting++; e.waiting > proto.ExecWindow {
 			delete(s.execs, o.Id)
-			o = &proto.ExecOutput{Done: true, Code: -1, Error: "the task's agent sends output faster than it is taken"}
+			e.output.Put(execAnswer{err: errors.New("the task's agent sends output faster than it is taken")})
+			return
 		}
 	}
-	e.output.Put(o)
+	e.output.Put(execAnswer{ExecOutput: o})
 }
 
 // abandonExecs ends the calls of Exec that wait for an agent whose stream has ended.
@@ -97,7 +110,7 @@ func (s *Server) abandonExecs(container string) {
 	defer s.mu.Unlock()
 	for _, e := range s.execs {
 		if e.container == container {
-			e.output.Put(&proto.ExecOutput{Done: true, Code: -1, Error: "the connection to the task's agent broke"})
+			e.output.Put(execAnswer{err: errors.New("the connection to the task's agent broke")})
 		}
 	}
 }

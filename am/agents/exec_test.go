@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -194,14 +195,44 @@ func TestAnAgentThatDoesNotWaitForTheClient(t *testing.T) {
 	if n := e.beats(); n != 0 {
 		t.Errorf("%d messages are taken, the client has taken none", n)
 	}
-	for n := 0; ; n++ {
+	for range proto.ExecWindow {
 		if o := <-e.takes; o.Done {
-			if n != proto.ExecWindow || !strings.Contains(o.Error, "faster than it is taken") {
-				t.Errorf("after %d messages: %v", n, o)
-			}
-			return
-		} else if n == proto.ExecWindow {
-			t.Fatal("more than that was kept")
+			t.Errorf("the client is sent %v", o)
 		}
+	}
+	select {
+	case o := <-e.takes:
+		t.Errorf("more than that was kept: %v", o)
+	case err := <-e.ended:
+		if err == nil || !strings.Contains(err.Error(), "faster than it is taken") {
+			t.Errorf("it ends with %v", err)
+		}
+	}
+}
+
+// TestAnAgentThatIsLostDuringExec: whether the command has run is not known, which is an error of the
+// call, and no answer that nothing was run.
+func TestAnAgentThatIsLostDuringExec(t *testing.T) {
+	s, received := serve(t)
+	a := connect(t, s, received)
+	exec := func() chan error {
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.Exec(t.Context(), "c1", &proto.Exec{Command: []string{"true"}}, func(o *proto.ExecOutput) error {
+				t.Errorf("the client is sent %v", o)
+				return nil
+			})
+		}()
+		return ended
+	}
+	ended := exec()
+	<-a.sent
+	close(a.in)
+	<-received
+	if err := <-ended; err == nil || errors.Is(err, ErrNotAsked) {
+		t.Errorf("it ends with %v", err)
+	}
+	if err := <-exec(); !errors.Is(err, ErrNotAsked) {
+		t.Errorf("without an agent it ends with %v", err)
 	}
 }

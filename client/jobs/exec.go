@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"holdfast/client/cluster"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/proto"
 )
 
-// ErrNotRun means that the command of Exec printed nothing, and was not run as far as is known.
+// ErrNotRun means that the command of Exec is known not to have been run.
 var ErrNotRun = errors.New("nothing was run")
 
 // ErrNoStacks means that the processes of a task did not print where they stand.
@@ -34,6 +37,9 @@ func (j *Job) Exec(ctx context.Context, task string, command []string, stacks bo
 	defer m.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := probe(ctx, m); err != nil {
+		return 0, j.notAsked(ctx, task, stacks, err)
+	}
 	stream, err := m.Exec(ctx, &proto.ExecRequest{Task: task, Command: command, Stacks: stacks, User: whoAsks(j)})
 	if err != nil {
 		return 0, j.execError(ctx, task, stacks, err)
@@ -90,8 +96,29 @@ func (j *Job) Stacks(ctx context.Context, tasks []string, see func(TaskStacks)) 
 	return errors.Join(failed...)
 }
 
-// execError says what is wrong with a call of Exec.
+// execError says what is wrong with a call of Exec that was sent.
+// probe reports whether the application master answers. An error of a call after that says nothing of
+// whether it has arrived.
+func probe(ctx context.Context, m *master) error {
+	ctx, cancel := context.WithTimeout(ctx, cluster.Timeout)
+	defer cancel()
+	_, err := m.Status(ctx, &proto.StatusRequest{})
+	return err
+}
+
+// refusals are the codes with which the application master says that it has asked no agent.
+var refusals = []codes.Code{codes.FailedPrecondition, codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented}
+
+// execError says what is wrong with a call of Exec that was sent.
 func (j *Job) execError(ctx context.Context, task string, stacks bool, err error) error {
+	if stacks || ctx.Err() != nil || slices.Contains(refusals, status.Code(err)) {
+		return j.notAsked(ctx, task, stacks, err)
+	}
+	return fmt.Errorf("the answer was lost: it is not known whether the command was run in the container of %s of %s: %s; see what it should have done before you run it again", task, j.ID, status.Convert(err).Message())
+}
+
+// notAsked says why no agent was asked, or printed no stacks.
+func (j *Job) notAsked(ctx context.Context, task string, stacks bool, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

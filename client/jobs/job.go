@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"path"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/tcp"
 	"holdfast/proto"
 )
 
@@ -128,6 +130,11 @@ type master struct {
 
 func (m *master) close() { _ = m.conn.Close() }
 
+// masterSilence is how long nothing may come from the application master's host, although it is
+// probed, before a connection to it breaks: else who follows a job would wait for ever for a node that
+// was lost.
+const masterSilence = 10 * time.Second
+
 // errNoMaster means that the application master has not published its address yet.
 var errNoMaster = errors.New("the application master has not started yet")
 
@@ -165,8 +172,13 @@ func (j *Job) dial(ctx context.Context) (*master, error) {
 	if err != nil {
 		return nil, err
 	}
+	dialer := tcp.Dialer(cluster.Timeout, masterSilence)
 	conn, err := grpc.NewClient("passthrough:///"+where.Address,
-		grpc.WithTransportCredentials(credentials.NewTLS(tls)), grpc.WithNoProxy(),
+		grpc.WithTransportCredentials(credentials.NewTLS(tls)),
+		// The explicit dialer also avoids proxies named in the environment.
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
 		return nil, fmt.Errorf("call the application master of %s at %s: %w", j.ID, where.Address, err)

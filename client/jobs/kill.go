@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -23,8 +24,10 @@ func (j *Job) Kill(ctx context.Context, why string) (last *proto.JobStatus, alre
 	return j.kill(ctx, why, func() {})
 }
 
-// kill is Kill; confirmed is called once the job is known to end, whatever becomes of ctx.
+// kill is Kill; confirmed is called, one time, as soon as the job is known to end, whatever becomes of
+// ctx.
 func (j *Job) kill(ctx context.Context, why string, confirmed func()) (last *proto.JobStatus, already bool, err error) {
+	confirmed = sync.OnceFunc(confirmed) // what was agreed to may have to be forced
 	grace, accepted := j.requestShutdown(ctx, why)
 	if accepted {
 		confirmed()
@@ -39,7 +42,9 @@ func (j *Job) kill(ctx context.Context, why string, confirmed func()) (last *pro
 		return s, !accepted, err
 	}
 	if j.Local() {
-		last, err = j.killLocal(ctx)
+		if last, err = j.killLocal(ctx); err == nil {
+			confirmed()
+		}
 		return last, false, err
 	}
 	forcing, cancel := context.WithTimeout(ctx, time.Minute)
@@ -75,9 +80,13 @@ func (j *Job) requestShutdown(ctx context.Context, why string) (grace time.Durat
 
 // killLocal kills the process of the application master; the agents end with it.
 func (j *Job) killLocal(ctx context.Context) (*proto.JobStatus, error) {
+	if other := j.Elsewhere(); other != "" {
+		return nil, fmt.Errorf("end %s, which runs on the machine %s or was lost with it: only that one can: yarn-submit kill %[1]s there; if it is gone for good, remove the job's directory %[3]s", j.ID, other, j.LocalPath())
+	}
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		pid := masterPID(j.LocalPath(), j.ID)
-		if pid == 0 {
+		m := readMaster(j.LocalPath())
+		pid := m.pid
+		if m.liveness(j.ID) != Alive {
 			break
 		}
 		p, err := os.FindProcess(pid)

@@ -20,8 +20,8 @@ import (
 // jobs.
 const EnvHome = "HOLDFAST_HOME"
 
-// Files of a local job that only the client uses: the process id of its application
-// master, and its output.
+// Files of a local job that only the client uses: where the process of its application master is
+// (see RecordMaster), and its output.
 const (
 	PIDFile   = "am.pid"
 	MasterLog = "am.log"
@@ -66,47 +66,90 @@ func (j *Job) LocalPath() string {
 	return filepath.Join(strings.TrimPrefix(j.home.URI(), "file://"), filepath.FromSlash(j.dir))
 }
 
-// masterPID returns the process id of a local job's application master, or 0 if it does
-// not run. A process that has reused the id is recognized by its command line; its
-// environment cannot be read (package nodump).
-func masterPID(dir, job string) int {
-	text, err := os.ReadFile(filepath.Join(dir, PIDFile))
-	if err != nil {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || pid <= 0 {
-		return 0
-	}
-	command, err := proc.CommandLine(pid)
-	if err != nil || len(command) == 0 || !slices.Equal(command[1:], MasterCommand(job)) {
-		return 0
-	}
-	return pid
-}
-
 // MasterCommand returns the arguments that run the binary as the application master of
 // a local job.
 func MasterCommand(job string) []string { return []string{"am", "--local", job} }
 
-// MasterRuns reports whether the application master of a local job runs.
-func (j *Job) MasterRuns() bool {
+// RecordMaster writes to the directory of a local job which process of this machine its application
+// master is.
+func RecordMaster(dir string, pid int) error {
+	here, err := proc.Here()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, PIDFile), fmt.Appendf(nil, "%d\n%s", pid, here), 0o600)
+}
+
+// localMaster is the application master of a local job, as RecordMaster has written it.
+type localMaster struct {
+	pid   int        // 0: it is not known
+	place proc.Place // the zero value: it is not known
+}
+
+func readMaster(dir string) (m localMaster) {
+	text, err := os.ReadFile(filepath.Join(dir, PIDFile))
+	if err != nil {
+		return m
+	}
+	first, rest, _ := strings.Cut(string(text), "\n")
+	m.pid, _ = strconv.Atoi(strings.TrimSpace(first))
+	m.place, _ = proc.ParsePlace(rest)
+	return m
+}
+
+// liveness returns what this machine knows of the application master. The directory may be shared
+// by machines, of which each has its own processes.
+func (m localMaster) liveness(job string) Liveness {
+	here, err := proc.Here()
+	if err != nil || m.pid <= 0 || m.place == (proc.Place{}) {
+		return Unknown
+	}
+	switch {
+	case m.place.Boot != here.Boot && m.place.Host == here.Host:
+		return Ended // with the machine
+	case m.place.Boot != here.Boot, m.place.Namespace != here.Namespace:
+		return Unknown
+	}
+	// A process that has reused the id is recognized by its command line; its environment cannot
+	// be read (package nodump).
+	command, err := proc.CommandLine(m.pid)
+	if err != nil || len(command) == 0 || !slices.Equal(command[1:], MasterCommand(job)) {
+		return Ended
+	}
+	return Alive
+}
+
+// localLiveness is Liveness of a job on this machine, or on another one with the same home directory.
+func (j *Job) localLiveness() Liveness {
+	if j.process == nil {
+		return readMaster(j.LocalPath()).liveness(j.ID)
+	}
 	select {
-	case <-j.process: // nil, and so never, for a master that another process started
-		return false
+	case <-j.process:
+		return Ended
 	default:
-		return j.process != nil || masterPID(j.LocalPath(), j.ID) != 0
+		return Alive
 	}
 }
 
-// LocalEnded reports whether a job of this user on this machine is known to have ended:
-// its tasks do not outlive its application master.
-func LocalEnded(_ context.Context, job string) bool {
+// MasterRuns reports whether the application master of a local job is known to run.
+func (j *Job) MasterRuns() bool { return j.localLiveness() == Alive }
+
+// Elsewhere returns the name of the machine, which may be a container, that a local job runs on or was
+// lost with; empty if it is this one, or that is not known.
+func (j *Job) Elsewhere() string {
+	if !j.Local() || j.localLiveness() != Unknown {
+		return ""
+	}
+	return readMaster(j.LocalPath()).place.Name()
+}
+
+// LocalLiveness is Liveness of a local job of this user: its tasks do not outlive its application
+// master.
+func LocalLiveness(job string) Liveness {
 	home, err := LocalHome()
 	if err != nil || !strings.HasPrefix(job, LocalPrefix) || path.Base(job) != job {
-		return false
+		return Unknown
 	}
-	dir := filepath.Join(home, Directory(job))
-	_, err = os.Stat(filepath.Join(dir, PIDFile))
-	return err == nil && masterPID(dir, job) == 0
+	return readMaster(filepath.Join(home, Directory(job))).liveness(job)
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,12 +17,18 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"holdfast/client"
+	"holdfast/client/cluster"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
+	"holdfast/test/silence"
 )
 
 // answers are what the application master of a test's job does.
@@ -28,19 +36,30 @@ type answers struct {
 	proto.UnimplementedJobServiceServer
 	kill func(context.Context) error
 	exec func(*proto.ExecRequest, proto.JobService_ExecServer) error
+	// watch is called once the state has been sent, if there is one; else it is sent no more.
+	watch func(proto.JobService_WatchServer) error
+	grace time.Duration // that Kill promises
+	host  *silence.Host // set by answered
 }
 
 func (a *answers) Kill(ctx context.Context, _ *proto.KillRequest) (*proto.KillResponse, error) {
-	return &proto.KillResponse{}, a.kill(ctx)
+	return &proto.KillResponse{StopGraceMs: a.grace.Milliseconds()}, a.kill(ctx)
+}
+
+func (*answers) Status(context.Context, *proto.StatusRequest) (*proto.JobStatus, error) {
+	return &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}, nil
 }
 
 func (a *answers) Exec(r *proto.ExecRequest, s proto.JobService_ExecServer) error {
 	return a.exec(r, s)
 }
 
-func (*answers) Watch(_ *proto.StatusRequest, s proto.JobService_WatchServer) error {
+func (a *answers) Watch(_ *proto.StatusRequest, s proto.JobService_WatchServer) error {
 	if err := s.Send(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}); err != nil {
 		return err
+	}
+	if a.watch != nil {
+		return a.watch(s)
 	}
 	<-s.Context().Done()
 	return s.Context().Err()
@@ -61,9 +80,12 @@ func answered(t *testing.T, a *answers) *Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(tls)))
+	// A host that has fallen silent breaks nothing: so the server does not either.
+	patient := keepalive.ServerParameters{Time: math.MaxInt64}
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(tls)), grpc.KeepaliveParams(patient))
 	proto.RegisterJobServiceServer(server, a)
-	go func() { _ = server.Serve(l) }() // until Stop
+	a.host = silence.Listener(l)
+	go func() { _ = server.Serve(a.host) }() // until Stop
 	t.Cleanup(server.Stop)
 	home, err := store.NewLocal(t.TempDir())
 	if err != nil {
@@ -145,14 +167,39 @@ func TestAKillThatIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestACommandWhoseEndIsNotKnown: it has run, if it has printed something.
+// TestAKillThatIsForced: an application master that has agreed to end, and does not, is ended, and that
+// the job ends is confirmed one time.
+func TestAKillThatIsForced(t *testing.T) {
+	j := answered(t, &answers{
+		kill:  func(context.Context) error { return nil },
+		grace: 100*time.Millisecond - shutdownLimit, // for which it is waited no longer
+	})
+	if err := store.WriteFile(t.Context(), j.home, j.dir+"/"+proto.StatusFile, []byte(`{"state":"JOB_STATE_RUNNING"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	confirmed := make(chan struct{})
+	if _, already, err := j.kill(t.Context(), "for a test", func() { close(confirmed) }); err != nil || already {
+		t.Errorf("it had ended: %v, %v", already, err)
+	}
+	select {
+	case <-confirmed:
+	default:
+		t.Error("that it ends is not confirmed")
+	}
+}
+
+// TestACommandWhoseEndIsNotKnown: that nothing was run is said only where that is known; it has run if
+// it has printed something.
 func TestACommandWhoseEndIsNotKnown(t *testing.T) {
 	for _, c := range []struct {
-		output, want string
-		notRun       bool
+		output string
+		code   codes.Code
+		want   string
+		notRun bool
 	}{
-		{"", "nothing was run in the container of worker-0", true},
-		{"half", "the connection to the container of worker-0 broke; how the command ended is not known", false},
+		{"", codes.FailedPrecondition, "nothing was run in the container of worker-0", true},
+		{"", codes.Unavailable, "it is not known whether the command was run in the container of worker-0", false},
+		{"half", codes.Unavailable, "the connection to the container of worker-0 broke; how the command ended is not known", false},
 	} {
 		j := answered(t, &answers{exec: func(_ *proto.ExecRequest, s proto.JobService_ExecServer) error {
 			if c.output != "" {
@@ -160,12 +207,81 @@ func TestACommandWhoseEndIsNotKnown(t *testing.T) {
 					return err
 				}
 			}
-			return status.Error(codes.Unavailable, "the agent is gone")
+			return status.Error(c.code, "the agent is gone")
 		}})
 		_, err := j.Exec(t.Context(), "worker-0", []string{"true"}, false, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNotRun) != c.notRun {
 			t.Errorf("after %q: %v", c.output, err)
 		}
+	}
+	j := answered(t, &answers{})
+	where, err := proto.Address{Address: "127.0.0.1:1"}.Marshal() // where nobody listens
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.WriteFile(t.Context(), j.home, j.dir+"/"+proto.AddressFile, where, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Exec(t.Context(), "worker-0", []string{"true"}, false, io.Discard); !errors.Is(err, ErrNotRun) {
+		t.Errorf("without an application master: %v", err)
+	}
+}
+
+// TestTheNodeOfTheMasterFallsSilent: who follows a job, and sends nothing, is told that its application
+// master does not answer, and gets the states from the one that answers again.
+func TestTheNodeOfTheMasterFallsSilent(t *testing.T) {
+	t.Parallel()
+	a := &answers{}
+	j := answered(t, a)
+	if err := store.WriteFile(t.Context(), j.home, j.dir+"/"+proto.StatusFile, []byte(`{"state":"JOB_STATE_RUNNING","tasks":[{"task":"worker-0"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // it takes 10 to 25 seconds
+	defer cancel()
+	answers, silent, again := 0, false, false
+	_, err := j.Watch(ctx, func(s *proto.JobStatus) {
+		switch {
+		case len(s.Tasks) > 0: // as it was saved
+			silent = strings.Contains(s.Why, "the application master does not answer")
+		case silent:
+			again = true
+			cancel()
+		default:
+			if answers++; answers > 1 {
+				return
+			}
+			if err := a.host.Fall(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !again {
+		t.Errorf("while its node is silent, it is told: %v; that another answers: %v; then %v", silent, again, err)
+	}
+}
+
+// TestAStreamBreaksAfterALongTime: how long nobody may answer is counted from when it broke, and not
+// from when it began.
+func TestAStreamBreaksAfterALongTime(t *testing.T) {
+	var later atomic.Int64 // than now, in ns
+	var streams atomic.Int32
+	j := answered(t, &answers{watch: func(s proto.JobService_WatchServer) error {
+		if streams.Add(1) == 1 {
+			later.Add(int64(2 * silenceLimit))
+			return status.Error(codes.Unavailable, "the application master is restarted")
+		}
+		return s.Send(&proto.JobStatus{State: proto.JobState_JOB_STATE_SUCCEEDED})
+	}})
+	// YARN, which is asked in between, does not answer at all.
+	rm, err := yarn.NewClient(conf.New(map[string]string{"yarn.resourcemanager.address": "127.0.0.1:1"}), yarn.Options{User: "alice", Retry: rpc.Retry{Limit: time.Millisecond}, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.cluster = &cluster.Cluster{RM: rm, User: "alice"}
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	s, err := j.watch(t.Context(), func(*proto.JobStatus) {}, newContact(j.ID, now))
+	if err != nil || s.State != proto.JobState_JOB_STATE_SUCCEEDED {
+		t.Errorf("after the stream has broken: %v, %v", s, err)
 	}
 }
 

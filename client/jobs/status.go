@@ -32,17 +32,70 @@ func (j *Job) Status(ctx context.Context) (*proto.JobStatus, error) {
 	return j.storedStatus(ctx)
 }
 
+// Liveness is what is known of whether a job goes on.
+type Liveness int
+
+// Livenesses.
+const (
+	Unknown Liveness = iota
+	Alive            // it runs, or is going to
+	Ended
+)
+
+// YARNLiveness returns what the ResourceManager knows of an application. One that it does not know
+// may be another cluster's. An error means that it does not answer.
+func YARNLiveness(ctx context.Context, c *cluster.Cluster, app yarn.ApplicationID) (Liveness, error) {
+	querying, cancel := context.WithTimeout(ctx, cluster.Timeout)
+	defer cancel()
+	r, err := c.RM.Report(querying, app)
+	switch {
+	case yarn.IsUnknownApplication(err):
+		return Unknown, nil
+	case err != nil:
+		return Unknown, cluster.YARNError(err)
+	case r.State.Done():
+		return Ended, nil
+	}
+	return Alive, nil
+}
+
+// EndedLongAgo reports whether a job is known to have ended in whose directory nothing has changed
+// for long. An error means that nobody could be asked.
+func (j *Job) EndedLongAgo(ctx context.Context) (bool, error) {
+	l := Unknown
+	var err error
+	if j.Local() {
+		l = j.localLiveness()
+	} else if l, err = YARNLiveness(ctx, j.cluster, j.app); err != nil {
+		return false, err
+	}
+	if l != Unknown {
+		return l == Ended, nil
+	}
+	if j.Local() { // another machine may sleep
+		saved, err := j.readStatus(ctx)
+		return err == nil && saved.State.Done(), nil
+	}
+	// The ResourceManager forgets what has ended; and an application master that runs touches a file
+	// there all the time. One that has written nothing may have yet to begin, on another cluster.
+	_, err = j.home.Stat(ctx, path.Join(j.dir, proto.StatusFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // storedStatus returns the job's state without calling the application master.
 func (j *Job) storedStatus(ctx context.Context) (*proto.JobStatus, error) {
 	if j.history {
 		return j.keptStatus(ctx)
 	}
 	var report *yarn.Report
-	alive := false
+	alive := Unknown
 	if j.Local() {
 		// Checked before the file is read: a master writes its final state and then
 		// ends.
-		alive = j.MasterRuns()
+		alive = j.localLiveness()
 	} else {
 		querying, cancel := context.WithTimeout(ctx, cluster.Timeout)
 		defer cancel()
@@ -72,7 +125,7 @@ func (j *Job) storedStatus(ctx context.Context) (*proto.JobStatus, error) {
 		}
 	}
 	if j.Local() {
-		reconcileLocal(saved, alive, path.Join(j.LocalPath(), MasterLog))
+		reconcileLocal(saved, alive, j.Elsewhere(), path.Join(j.LocalPath(), MasterLog))
 	} else {
 		age := j.age(report)
 		reconcileYARN(saved, report, j.ID, age)
@@ -96,18 +149,20 @@ func (j *Job) readStatus(ctx context.Context) (*proto.JobStatus, error) {
 	return s, nil
 }
 
-// reconcileLocal corrects a stored state by whether the application master runs.
-func reconcileLocal(s *proto.JobStatus, alive bool, log string) {
-	if s.State.Done() {
-		return
-	}
-	if alive {
+// reconcileLocal corrects a stored state by whether the application master runs. elsewhere is the
+// machine that it runs on if that is another one, of which nothing is known.
+func reconcileLocal(s *proto.JobStatus, alive Liveness, elsewhere, log string) {
+	switch {
+	case s.State.Done():
+	case alive == Alive:
 		if len(s.Tasks) == 0 {
 			s.Why = "the application master is starting"
 		}
-		return
+	case alive == Unknown && elsewhere != "":
+		s.Why = "it runs on the machine " + elsewhere + ", or was lost with it; this is the state that was saved last"
+	default:
+		finalize(s, proto.JobState_JOB_STATE_FAILED, "its application master ended without finishing the job (it was killed, or could not start); its log is "+log)
 	}
-	finalize(s, proto.JobState_JOB_STATE_FAILED, "its application master ended without finishing the job (it was killed, or could not start); its log is "+log)
 }
 
 // age returns the time since the submission: by this process's clock if it submitted

@@ -1,6 +1,9 @@
 package jobs
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,11 +110,11 @@ func TestSettleYARN(t *testing.T) {
 
 func TestSettleLocal(t *testing.T) {
 	s := &proto.JobStatus{State: proto.JobState_JOB_STATE_WAITING}
-	reconcileLocal(s, true, "/log")
+	reconcileLocal(s, Alive, "", "/log")
 	if s.State.Done() || s.Why == "" {
 		t.Errorf("a job whose master is starting is %s (%s)", s.State, s.Why)
 	}
-	reconcileLocal(s, false, "/log")
+	reconcileLocal(s, Ended, "", "/log")
 	if s.State != proto.JobState_JOB_STATE_FAILED || !strings.Contains(s.Why, "/log") {
 		t.Errorf("a job whose master is gone is %s (%s)", s.State, s.Why)
 	}
@@ -128,4 +131,56 @@ func FuzzMasterEnd(f *testing.F) {
 			t.Errorf("too much of %q", s)
 		}
 	})
+}
+
+// TestALocalJobBelongsToAMachine: only there it is known whether it has ended.
+func TestALocalJobBelongsToAMachine(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv(EnvHome, home)
+	const id = "local-test"
+	dir := filepath.Join(home, Directory(id))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if l := LocalLiveness(id); l != Unknown {
+		t.Errorf("before its application master begins: %d", l)
+	}
+	if err := RecordMaster(dir, os.Getpid()); err != nil { // which is none
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, PIDFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := LocalLiveness(id); l != Ended {
+		t.Errorf("a process that is another one now: %d", l)
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, c := range []struct {
+		what  string
+		lines []int // that differ: the machine, its start, the namespace of process ids
+		want  Liveness
+	}{
+		{"another machine", []int{1, 2}, Unknown},
+		{"this machine before it was started again", []int{2}, Ended},
+		{"another container of this machine", []int{1, 3}, Unknown},
+		{"this machine, under another name", []int{1}, Ended},
+	} {
+		changed := slices.Clone(lines)
+		for _, n := range c.lines {
+			changed[n] += "x"
+		}
+		if err := os.WriteFile(filepath.Join(dir, PIDFile), []byte(strings.Join(changed, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if l := LocalLiveness(id); l != c.want {
+			t.Errorf("%s: %d, want %d", c.what, l, c.want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, PIDFile), []byte(lines[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l := LocalLiveness(id); l != Unknown {
+		t.Errorf("where it is not known which machine: %d", l)
+	}
 }

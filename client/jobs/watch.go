@@ -12,17 +12,50 @@ import (
 )
 
 // The interval at which a job is polled while its application master does not answer,
-// and how long the cluster may not answer before Watch gives up. A ResourceManager or
+// and how long nobody may answer before who follows it gives up. A ResourceManager or
 // NameNode fails over within that time.
 const (
 	watchPace    = 150 * time.Millisecond
 	silenceLimit = 5 * time.Minute
 )
 
+// Contact is for who follows a job for long: it tells for how long to go on while nobody answers,
+// counted from the last answer.
+type Contact struct {
+	job  string
+	now  func() time.Time
+	last time.Time
+}
+
+// NewContact returns the contact of one who begins to follow the job.
+func (j *Job) NewContact() *Contact { return newContact(j.ID, time.Now) }
+
+func newContact(job string, now func() time.Time) *Contact {
+	return &Contact{job, now, now()}
+}
+
+// Answered records an answer.
+func (c *Contact) Answered() { c.last = c.now() }
+
+// Lost returns nil if err is that nobody has answered, and to ask again is worth it; else the error
+// with which to give up.
+func (c *Contact) Lost(err error) error {
+	switch {
+	case client.ExitCode(err) != client.ExitUnreachable:
+		return err
+	case c.now().Sub(c.last) > silenceLimit:
+		return client.Unreachablef("lost sight of %s, which may still run: %w; ask again with: yarn-submit status %s", c.job, err, c.job)
+	}
+	return nil
+}
+
 // Watch calls show with each state of the job until the job has ended, and returns the
 // last one. The job continues if ctx ends.
 func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.JobStatus, error) {
-	lastContact := time.Now()
+	return j.watch(ctx, show, j.NewContact())
+}
+
+func (j *Job) watch(ctx context.Context, show func(*proto.JobStatus), c *Contact) (*proto.JobStatus, error) {
 	interval := watchPace
 	for {
 		last, err := j.stream(ctx, show)
@@ -30,6 +63,7 @@ func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.Jo
 			return nil, context.Cause(ctx)
 		}
 		if last != nil {
+			c.Answered() // until the stream broke
 			if last.State.Done() {
 				return last, j.awaitExit(ctx)
 			}
@@ -37,8 +71,14 @@ func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.Jo
 		}
 		s, err2 := j.storedStatus(ctx)
 		switch {
-		case err2 == nil:
-			lastContact = time.Now()
+		case ctx.Err() != nil && err2 != nil:
+			return nil, context.Cause(ctx)
+		case err2 != nil:
+			if err := c.Lost(err2); err != nil {
+				return nil, err
+			}
+		default:
+			c.Answered()
 			if s.State.Done() {
 				show(s)
 				return s, nil
@@ -47,12 +87,6 @@ func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.Jo
 				s.Why = "the application master does not answer"
 			}
 			show(s)
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case client.ExitCode(err2) != client.ExitUnreachable:
-			return nil, err2
-		case time.Since(lastContact) > silenceLimit:
-			return nil, client.Unreachablef("lost sight of %s, which may still run: %w; ask again with: yarn-submit status %s", j.ID, err2, j.ID)
 		}
 		if !backoff.Sleep(ctx, interval) {
 			return nil, context.Cause(ctx)

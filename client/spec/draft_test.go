@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ func parse(t *testing.T, args ...string) (*proto.JobSpec, error) {
 	t.Helper()
 	cmd := &cobra.Command{Use: "run"}
 	cmd.Flags().SetInterspersed(false)
-	flags := spec.AddFlags(cmd, spec.RolesIn(args), nil)
+	flags := spec.AddFlags(cmd, spec.Scan(args), nil)
 	if err := cmd.ParseFlags(args); err != nil {
 		if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 			return nil, client.Usagef("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), errors.Unwrap(invalid))
@@ -46,6 +47,48 @@ func role(t *testing.T, s *proto.JobSpec, name string) *proto.RoleSpec {
 	}
 	t.Fatalf("there is no role %s in %s", name, protojson.Format(s))
 	return nil
+}
+
+// TestAJobFileThatIsAPipe: as of a shell's <(...). It is read one time, and whole, also where the roles
+// that it names have flags, and relative paths are relative to the working directory.
+func TestAJobFileThatIsAPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	written := make(chan error, 1)
+	go func() {
+		_, err := w.WriteString("name: piped\n" + strings.Repeat("# more than a pipe holds\n", 10000))
+		if err == nil {
+			_, err = w.WriteString("files: [draft_test.go]\nroles: {helper: 2}\ncommand: \"true\"\n")
+		}
+		written <- errors.Join(err, w.Close())
+	}()
+	file := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	scanned := spec.Scan([]string{"-f", file, "--helper-memory", "256m"})
+	for range 2 { // run and rerun
+		cmd := &cobra.Command{Use: "run"}
+		flags := spec.AddFlags(cmd, scanned, nil)
+		if err := cmd.ParseFlags([]string{"-f", file, "--helper-memory", "256m"}); err != nil {
+			t.Fatal(err)
+		}
+		draft, err := flags.Draft(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := draft.Spec()
+		if err != nil || s.Name != "piped" || role(t, s, "helper").Count != 2 || role(t, s, "helper").MemoryMb != 256 {
+			t.Errorf("the job is %s, %v", protojson.Format(s), err)
+		}
+		here, err := filepath.Abs("draft_test.go")
+		if err != nil || len(draft.Inputs) != 1 || draft.Inputs[0].Path != here {
+			t.Errorf("the files are %v, %v", draft.Inputs, err)
+		}
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestFlags(t *testing.T) {

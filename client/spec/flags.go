@@ -15,6 +15,7 @@ import (
 // Flags are the flags of `yarn-submit run` that describe the job.
 type Flags struct {
 	set    *pflag.FlagSet
+	args   *Args
 	file   string
 	given  []assignment
 	groups map[string]string // of flags
@@ -26,11 +27,11 @@ type assignment struct {
 	apply func(*Draft) error
 }
 
-// AddFlags declares the flags on a command, with their shell completion. roles are
-// roles beside KnownRoles that get flags of their own: see RolesIn. queues completes the
-// names of queues, which the cluster knows.
-func AddFlags(cmd *cobra.Command, roles []string, queues cobra.CompletionFunc) *Flags {
-	f := &Flags{set: cmd.Flags(), groups: map[string]string{}}
+// AddFlags declares the flags on a command, with their shell completion. The roles that args
+// name get flags of their own, beside KnownRoles. queues completes the names of queues, which
+// the cluster knows.
+func AddFlags(cmd *cobra.Command, args *Args, queues cobra.CompletionFunc) *Flags {
+	f := &Flags{set: cmd.Flags(), args: args, groups: map[string]string{}}
 	f.set.StringVarP(&f.file, "file", "f", "", "the job as a YAML `FILE`; flags override what it says")
 	for i := range jobOptions {
 		if o := &jobOptions[i]; o.name != "" {
@@ -41,7 +42,7 @@ func AddFlags(cmd *cobra.Command, roles []string, queues cobra.CompletionFunc) *
 			declareFlag(f, cmd, o, o.name, "", complete, func(d *Draft) *Draft { return d })
 		}
 	}
-	for _, role := range append(slices.Clone(KnownRoles), roles...) {
+	for _, role := range append(slices.Clone(KnownRoles), args.roles...) {
 		if !roleName.MatchString(role) || f.set.Lookup(role) != nil {
 			continue // a role that is called like another flag is for --role and YAML
 		}
@@ -196,10 +197,16 @@ func (o *option[T]) defaults() string {
 	return strings.Join(parts, "; ")
 }
 
-// RolesIn returns the roles that the arguments name with --role or in the file of -f,
-// so that flags can be declared for them before the arguments are parsed.
-func RolesIn(args []string) []string {
-	var roles []string
+// Args are what has to be known of the arguments of the program before they are parsed. They hold the
+// job file, which is read one time: it may be a pipe.
+type Args struct {
+	roles []string
+	files map[string]jobFile // by name
+}
+
+// Scan returns the Args with the roles that the arguments name with --role or in the file of -f.
+func Scan(args []string) *Args {
+	scanned := &Args{files: map[string]jobFile{}}
 	value := func(i int, names ...string) (string, bool) {
 		for _, n := range names {
 			if args[i] == n && i+1 < len(args) {
@@ -217,17 +224,27 @@ func RolesIn(args []string) []string {
 		}
 		if v, ok := value(i, "--role"); ok {
 			name, _, _ := strings.Cut(v, "=")
-			roles = append(roles, name)
+			scanned.roles = append(scanned.roles, name)
 		}
 		if v, ok := value(i, "-f", "--file"); ok {
-			if d, err := ReadDraft(v); err == nil { // if not, Draft says so
+			if d, err := scanned.draft(v); err == nil { // if not, Draft says so
 				for _, r := range d.Job.Roles {
-					roles = append(roles, r.Name)
+					scanned.roles = append(scanned.roles, r.Name)
 				}
 			}
 		}
 	}
-	return roles
+	return scanned
+}
+
+// draft is ReadDraft of a file that is read at the first call only.
+func (a *Args) draft(name string) (*Draft, error) {
+	f, known := a.files[name]
+	if !known {
+		f = readFile(name)
+		a.files[name] = f
+	}
+	return f.draft(name)
 }
 
 // Draft reads the file, if there is one, and applies the flags and the command to it.
@@ -235,7 +252,7 @@ func (f *Flags) Draft(command []string) (*Draft, error) {
 	d := NewDraft()
 	if f.file != "" {
 		var err error
-		if d, err = ReadDraft(f.file); err != nil {
+		if d, err = f.args.draft(f.file); err != nil {
 			return nil, err
 		}
 	}

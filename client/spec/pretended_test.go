@@ -32,7 +32,7 @@ func TestOneRowAddsAnOption(t *testing.T) {
 	defer func() { jobOptions, roleOptions = jobs, roles }()
 
 	cmd := &cobra.Command{Use: "run", Short: "run", Run: func(*cobra.Command, []string) {}}
-	flags := AddFlags(cmd, nil, nil)
+	flags := AddFlags(cmd, Scan(nil), nil)
 	if err := cmd.ParseFlags([]string{"--worker", "1", "--pretend", "wildly", "--worker-pretences", "3", "--", "true"}); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestOneRowAddsAnOption(t *testing.T) {
 
 	var offered bytes.Buffer
 	root, fresh := &cobra.Command{Use: "yarn-submit"}, &cobra.Command{Use: "run", Run: func(*cobra.Command, []string) {}}
-	AddFlags(fresh, nil, nil)
+	AddFlags(fresh, Scan(nil), nil)
 	root.AddCommand(fresh)
 	root.SetOut(&offered)
 	root.SetErr(&offered)

@@ -21,19 +21,45 @@ import (
 )
 
 // ReadDraft reads a job from a YAML file. Relative paths are relative to the directory
-// of the file. docs/options.md describes the keys.
-func ReadDraft(name string) (*Draft, error) {
-	text, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, client.Usagef("there is no job file %s: -f names a YAML file that describes the job", name)
+// of the file, and of what is no regular file, such as a pipe, to the working directory.
+// docs/options.md describes the keys.
+func ReadDraft(name string) (*Draft, error) { return readFile(name).draft(name) }
+
+// jobFile is what a job file had, or why it could not be read.
+type jobFile struct {
+	text []byte
+	dir  string // that relative paths are relative to
+	err  error
+}
+
+func readFile(name string) (f jobFile) {
+	file, err := os.Open(name)
+	if err == nil {
+		defer file.Close()
+		if f.text, err = io.ReadAll(file); err == nil {
+			var info fs.FileInfo
+			if info, err = file.Stat(); err == nil && info.Mode().IsRegular() {
+				f.dir = filepath.Dir(name)
+			}
+		}
 	}
-	if errors.Is(err, syscall.EISDIR) {
-		return nil, client.Usagef("%s is a directory: -f names a YAML file that describes the job", name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.err = client.Usagef("there is no job file %s: -f names a YAML file that describes the job", name)
+	case errors.Is(err, syscall.EISDIR):
+		f.err = client.Usagef("%s is a directory: -f names a YAML file that describes the job", name)
+	case err != nil:
+		f.err = fmt.Errorf("read the job file: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the job file: %w", err)
+	return f
+}
+
+// draft returns the job of the file with this name.
+func (f jobFile) draft(name string) (*Draft, error) {
+	if f.err != nil {
+		return nil, f.err
 	}
-	d, err := ParseDraft(text, filepath.Dir(name))
+	d, err := ParseDraft(f.text, f.dir)
 	if err != nil {
 		return nil, client.Usagef("the job file %s: %w", name, err)
 	}

@@ -125,7 +125,7 @@ notify: https://hooks/in?token=x
 	}
 	// The flags' form of a job is as good.
 	cmd := &cobra.Command{Use: "run"}
-	flags := spec.AddFlags(cmd, nil, nil)
+	flags := spec.AddFlags(cmd, spec.Scan(nil), nil)
 	if err := cmd.ParseFlags([]string{"--worker", "2", "--worker-memory", "300m", "--", "true"}); err != nil {
 		t.Fatal(err)
 	}

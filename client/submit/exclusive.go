@@ -26,17 +26,8 @@ import (
 // a newline. It may be called concurrently.
 type Notify func(note string)
 
-// liveness is whether a job is known to be alive.
-type liveness int
-
-const (
-	unknown liveness = iota
-	alive            // it runs, or is going to
-	ended
-)
-
-// livenessFunc returns the liveness of a job.
-type livenessFunc func(ctx context.Context, job string) liveness
+// livenessFunc returns what is known of whether a job goes on.
+type livenessFunc func(ctx context.Context, job string) jobs.Liveness
 
 // opener opens a store that exists.
 type opener func(ctx context.Context, uri string) (store.Store, error)
@@ -123,21 +114,21 @@ func liveWriters(ctx context.Context, s store.Store, livenessOf livenessFunc, no
 	if err != nil {
 		return nil, err
 	}
-	by := map[liveness][]string{}
+	by := map[jobs.Liveness][]string{}
 	for _, w := range all {
 		job := proto.WritersJob(w)
-		if !slices.ContainsFunc([]liveness{unknown, alive, ended}, func(f liveness) bool { return slices.Contains(by[f], job) }) {
+		if !slices.ContainsFunc([]jobs.Liveness{jobs.Unknown, jobs.Alive, jobs.Ended}, func(f jobs.Liveness) bool { return slices.Contains(by[f], job) }) {
 			f := livenessOf(ctx, job)
 			by[f] = append(by[f], job)
 		}
 	}
-	if err := writers.FenceJobs(ctx, s, by[ended], proto.WritersJob); err != nil {
+	if err := writers.FenceJobs(ctx, s, by[jobs.Ended], proto.WritersJob); err != nil {
 		return nil, err
 	}
-	if len(by[alive]) > 0 {
-		return by[alive], nil
+	if len(by[jobs.Alive]) > 0 {
+		return by[jobs.Alive], nil
 	}
-	if unsure := by[unknown]; len(unsure) > 0 {
+	if unsure := by[jobs.Unknown]; len(unsure) > 0 {
 		notify(fmt.Sprintf("%s has not ended its writing to the checkpoint directory %s: it runs, or was lost without a word; waiting for a sign of its life, until %s at the latest",
 			strings.Join(unsure, ", "), s.URI(), time.Now().Add(writers.LostAfter).Format(time.TimeOnly)))
 	}
@@ -146,7 +137,7 @@ func liveWriters(ctx context.Context, s store.Store, livenessOf livenessFunc, no
 		return nil, err
 	}
 	for _, job := range lost { // one may have been submitted meanwhile
-		if livenessOf(ctx, job) == alive {
+		if livenessOf(ctx, job) == jobs.Alive {
 			living = append(living, job)
 		}
 	}
@@ -156,29 +147,23 @@ func liveWriters(ctx context.Context, s store.Store, livenessOf livenessFunc, no
 
 // livenessByYARN returns what YARN knows of jobs.
 func livenessByYARN(c *cluster.Cluster) livenessFunc {
-	return func(ctx context.Context, job string) liveness {
+	return func(ctx context.Context, job string) jobs.Liveness {
 		id, err := yarn.ParseApplicationID(job)
 		if err != nil {
-			return unknown
+			return jobs.Unknown
 		}
-		r, err := c.RM.Report(ctx, id)
-		switch {
-		case err != nil:
-			return unknown
-		case r.State.Done():
-			return ended
-		}
-		return alive
+		l, _ := jobs.YARNLiveness(ctx, c, id) // after an error, the heartbeat tells
+		return l
 	}
 }
 
 // livenessOnThisMachine returns what is known of local jobs. One that has not ended may have been
 // lost with its machine: its heartbeat tells.
-func livenessOnThisMachine(ctx context.Context, job string) liveness {
-	if jobs.LocalEnded(ctx, job) {
-		return ended
+func livenessOnThisMachine(_ context.Context, job string) jobs.Liveness {
+	if jobs.LocalLiveness(job) == jobs.Ended {
+		return jobs.Ended
 	}
-	return unknown
+	return jobs.Unknown
 }
 
 // claims are the records of a job in the checkpoint directories that it is going to write to.

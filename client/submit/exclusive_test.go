@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/client/jobs"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
@@ -50,19 +51,19 @@ func TestADirectoryBelongsToTheJobThatWaits(t *testing.T) {
 	}
 	recorded("job-1.submission")
 
-	check := func(f liveness) error {
-		return checkExclusive(t.Context(), s, own, openLocal, func(context.Context, string) liveness { return f }, func(note string) { t.Errorf("it waits: %s", note) })
+	check := func(f jobs.Liveness) error {
+		return checkExclusive(t.Context(), s, own, openLocal, func(context.Context, string) jobs.Liveness { return f }, func(note string) { t.Errorf("it waits: %s", note) })
 	}
-	refused(check(alive))
+	refused(check(jobs.Alive))
 	first.remove(t.Context())
 	recorded()
-	if err := check(alive); err != nil {
+	if err := check(jobs.Alive); err != nil {
 		t.Error(err)
 	}
 	if _, err := claims("job-1", own); err != nil {
 		t.Fatal(err)
 	}
-	if err := check(ended); err != nil {
+	if err := check(jobs.Ended); err != nil {
 		t.Errorf("after a job that has ended: %v", err)
 	}
 	recorded()

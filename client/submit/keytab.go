@@ -19,7 +19,7 @@ func uploadKeytab(ctx context.Context, c *cluster.Cluster, home store.Store, job
 	name := c.KeytabFile(job)
 	err := store.MkdirAll(ctx, home, c.KeytabsDir(), 0o700)
 	if err == nil {
-		err = uploadFile(ctx, home, name, c.Keytab, 0o600, nil)
+		err = uploadFile(ctx, home, name, c.Keytab, "", 0o600, nil)
 	}
 	var info store.Info
 	if err == nil {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -46,13 +44,7 @@ func Local(ctx context.Context, spec *proto.JobSpec, exe string, notify Notify) 
 		return nil, err
 	}
 	job := jobs.OnMachine(home, newLocalID(time.Now()))
-	removeOldJobs(ctx, home, keep, notify, func(_ context.Context, id string) error {
-		old := jobs.OnMachine(home, id)
-		if old.MasterRuns() {
-			return fs.ErrExist
-		}
-		return os.RemoveAll(old.LocalPath())
-	})
+	removeOldJobs(ctx, home, keep, notify, localJobs(home))
 	defer func() {
 		if err != nil {
 			_ = os.RemoveAll(job.LocalPath()) // the error that led here is the one to tell
@@ -146,7 +138,7 @@ func startMaster(job *jobs.Job, exe string) (ended <-chan struct{}, err error) {
 		_ = cmd.Wait() // how it ended stands in the job's directory
 		close(done)
 	}()
-	if err := os.WriteFile(filepath.Join(dir, jobs.PIDFile), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+	if err := jobs.RecordMaster(dir, cmd.Process.Pid); err != nil {
 		_ = cmd.Process.Kill() // a job that nobody can find must not stay
 		<-done
 		return nil, fmt.Errorf("note the application master's process: %w", err)

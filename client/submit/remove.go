@@ -35,7 +35,7 @@ func Remove(ctx context.Context, j *jobs.Job, notify Notify) error {
 		notify(fmt.Sprintf("%s has just ended; waiting until its application master has written its last", j.ID))
 	})
 	switch {
-	case j.Local():
+	case j.Local() && j.Elsewhere() == "":
 		err = untilMasterEnds(ctx, j, notifyOnce)
 	case time.Since(time.UnixMilli(s.EndedUnixMs)) < lastWrites:
 		notifyOnce()
@@ -135,8 +135,8 @@ type Collected struct {
 }
 
 // Collect finds the directories of this user's jobs, on this machine and on the cluster if
-// one is configured, in which nothing has changed for at least keep, and removes them
-// unless dry is set. Directories that it cannot remove do not prevent others from being
+// one is configured, that are known to have ended and in which nothing has changed for at least
+// keep, and removes them unless dry is set. Directories that it cannot remove do not prevent others from being
 // removed: the errors are returned at the end.
 func Collect(ctx context.Context, keep time.Duration, dry bool) ([]Collected, error) {
 	home, err := jobs.OpenLocalHome(ctx)
@@ -144,7 +144,7 @@ func Collect(ctx context.Context, keep time.Duration, dry bool) ([]Collected, er
 		return nil, err
 	}
 	defer home.Close()
-	list, problems := collectIn(ctx, home, keep, dry, func(id string) bool { return jobs.OnMachine(home, id).MasterRuns() })
+	list, problems := collectIn(ctx, home, keep, dry, localJobs(home))
 	if os.Getenv(conf.EnvDir) == "" {
 		return list, problems
 	}
@@ -161,23 +161,17 @@ func Collect(ctx context.Context, keep time.Duration, dry bool) ([]Collected, er
 		return list, errors.Join(problems, err)
 	}
 	defer remote.Close()
-	more, err := collectIn(ctx, remote, keep, dry, func(string) bool { return false })
+	more, err := collectIn(ctx, remote, keep, dry, jobsOn(c, remote))
 	return append(list, more...), errors.Join(problems, err)
 }
 
-func collectIn(ctx context.Context, home store.Store, keep time.Duration, dry bool, runs func(id string) bool) ([]Collected, error) {
-	unchanged, err := unchangedJobs(ctx, home, keep)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list the directories of jobs in %s: %w", home.URI(), err)
-	}
+func collectIn(ctx context.Context, home store.Store, keep time.Duration, dry bool, find finder) ([]Collected, error) {
 	var list []Collected
 	var problems []error
-	for e := range unchanged {
-		if runs(e.Name) {
-			continue
+	for e, err := range oldJobs(ctx, home, keep, find) {
+		if err != nil {
+			problems = append(problems, err)
+			break
 		}
 		dir := jobs.Directory(e.Name)
 		c := Collected{ID: e.Name, Where: home.URI() + "/" + dir, Changed: e.ModTime.UTC().Truncate(time.Millisecond)}

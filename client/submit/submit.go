@@ -122,9 +122,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	g, uploading := errgroup.WithContext(ctx)
 	g.Go(func() error { return removeStaleKeytabs(uploading, c, home) })
 	g.Go(func() error {
-		removeOldJobs(uploading, home, keep, notify, func(ctx context.Context, old string) error {
-			return store.RemoveAll(ctx, home, jobs.Directory(old))
-		})
+		removeOldJobs(uploading, home, keep, notify, jobsOn(c, home))
 		return nil
 	})
 	if c.Keytab != "" {

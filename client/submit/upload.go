@@ -3,6 +3,8 @@ package submit
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +45,7 @@ func EnsureBinary(ctx context.Context, home store.Store, exe string) (yarn.Local
 // uploadBinary is EnsureBinary for a binary with a known digest. The digest is part of
 // its path, so that it is uploaded once and nodes can cache it.
 func uploadBinary(ctx context.Context, home store.Store, exe, sum string, t *transfer) (yarn.LocalResource, error) {
-	r, err := ensureUploaded(ctx, home, path.Join("bin", sum, binaryName), exe, 0o700, t)
+	r, err := ensureUploaded(ctx, home, path.Join("bin", sum, binaryName), exe, sum, 0o700, t)
 	if err != nil {
 		return r, fmt.Errorf("bring the program %s to %s: %w", exe, home.URI(), err)
 	}
@@ -54,21 +56,23 @@ func uploadBinary(ctx context.Context, home store.Store, exe, sum string, t *tra
 // uploadArchive uploads an archive, which NodeManagers unpack, unless an earlier job
 // has uploaded it already.
 func uploadArchive(ctx context.Context, home store.Store, f *proto.FileSpec, t *transfer) (yarn.LocalResource, error) {
-	r, err := ensureUploaded(ctx, home, archiveName(f), f.Uri, fs.FileMode(f.Mode)&0o777, t)
+	r, err := ensureUploaded(ctx, home, archiveName(f), f.Uri, f.Sha256, fs.FileMode(f.Mode)&0o777, t)
 	if err != nil {
 		return r, fmt.Errorf("bring the archive %s to %s: %w", f.Uri, home.URI(), err)
 	}
-	r.Name, r.Archive = f.Name, true
+	r.Name, r.Archive = proto.StoredName(f.Name), true
 	return r, nil
 }
 
 // archiveName returns the path of an archive on HDFS: it contains the digest, and keeps
 // the suffix by which the NodeManager chooses how to unpack it.
-func archiveName(f *proto.FileSpec) string { return path.Join("archives", f.Sha256, path.Base(f.Uri)) }
+func archiveName(f *proto.FileSpec) string {
+	return path.Join("archives", f.Sha256, proto.StoredName(path.Base(f.Uri)))
+}
 
 // ensureUploaded uploads a local file unless it is there already. name must be
-// determined by the content.
-func ensureUploaded(ctx context.Context, home store.Store, name, file string, mode fs.FileMode, t *transfer) (yarn.LocalResource, error) {
+// determined by sum, the digest of the content.
+func ensureUploaded(ctx context.Context, home store.Store, name, file, sum string, mode fs.FileMode, t *transfer) (yarn.LocalResource, error) {
 	local, err := os.Stat(file)
 	if err != nil {
 		return yarn.LocalResource{}, err
@@ -76,7 +80,7 @@ func ensureUploaded(ctx context.Context, home store.Store, name, file string, mo
 	info, there, err := statComplete(ctx, home, name, local.Size())
 	if err == nil && !there {
 		t.expect(local.Size())
-		if err = uploadShared(ctx, home, name, file, local.Size(), mode, t); err == nil {
+		if err = uploadShared(ctx, home, name, file, sum, local.Size(), mode, t); err == nil {
 			info, err = home.Stat(ctx, name)
 		}
 	}
@@ -98,12 +102,12 @@ func statComplete(ctx context.Context, home store.Store, name string, size int64
 // uploadShared uploads a file beside its destination, sets its modification time, and
 // renames it into place. If another client was faster, its file stays: NodeManagers may
 // be reading it.
-func uploadShared(ctx context.Context, home store.Store, name, file string, size int64, mode fs.FileMode, t *transfer) error {
+func uploadShared(ctx context.Context, home store.Store, name, file, sum string, size int64, mode fs.FileMode, t *transfer) error {
 	if err := store.MkdirAll(ctx, home, path.Dir(name), 0o700); err != nil {
 		return err
 	}
 	beside := path.Join(path.Dir(name), rand.Text())
-	if err := uploadFile(ctx, home, beside, file, mode, t); err != nil {
+	if err := uploadFile(ctx, home, beside, file, sum, mode, t); err != nil {
 		return err
 	}
 	err := home.Chtimes(ctx, beside, sharedTime, sharedTime)
@@ -144,7 +148,7 @@ func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSp
 			continue
 		}
 		t.expect(f.Size)
-		names[i] = path.Join(dir, "files", f.Name)
+		names[i] = path.Join(dir, "files", proto.StoredName(f.Name))
 		if below := path.Dir(names[i]); !made[below] {
 			if err := store.MkdirAll(ctx, home, below, 0o700); err != nil {
 				return nil, err
@@ -167,7 +171,7 @@ func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSp
 				archives[i], err = uploadArchive(uploading, home, f, t)
 				return err
 			}
-			return uploadFile(uploading, home, names[i], f.Uri, fs.FileMode(f.Mode)&0o777, t)
+			return uploadFile(uploading, home, names[i], f.Uri, f.Sha256, fs.FileMode(f.Mode)&0o777, t)
 		})
 	}
 	g.Go(func() error { return writeKeys(uploading, home, dir, set) })
@@ -191,7 +195,9 @@ func writeKeys(ctx context.Context, home store.Store, dir string, set jobtls.Set
 	return store.WriteFile(ctx, home, path.Join(dir, proto.KeysFile), set.Client.Marshal(), 0o600)
 }
 
-func uploadFile(ctx context.Context, s store.Store, name, local string, mode fs.FileMode, t *transfer) error {
+// uploadFile uploads a local file. It fails, and nothing is there, if what it has read does not have
+// the SHA-256 digest sum, in hexadecimal; "": it was not read before.
+func uploadFile(ctx context.Context, s store.Store, name, local, sum string, mode fs.FileMode, t *transfer) error {
 	f, err := localfile.Open(ctx, local)
 	if err != nil {
 		return err
@@ -201,7 +207,12 @@ func uploadFile(ctx context.Context, s store.Store, name, local string, mode fs.
 	if err != nil {
 		return err
 	}
-	if _, err := io.CopyBuffer(t.counted(onlyWriter{w}), f, make([]byte, 1<<20)); err != nil {
+	digest := sha256.New()
+	_, err = io.CopyBuffer(t.counted(onlyWriter{w}), io.TeeReader(f, digest), make([]byte, 1<<20))
+	if read := hex.EncodeToString(digest.Sum(nil)); err == nil && sum != "" && read != sum {
+		err = fmt.Errorf("%s has changed since this command began (its SHA-256 is %s now, and was %s): start the job again once nothing writes to it", local, read, sum)
+	}
+	if err != nil {
 		return errors.Join(err, w.Abort())
 	}
 	return w.Close()

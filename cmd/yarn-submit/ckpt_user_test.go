@@ -197,7 +197,7 @@ func TestTornAndLost(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					master, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+					master, err := strconv.Atoi(strings.Fields(string(pid))[0])
 					if err == nil {
 						err = syscall.Kill(master, syscall.SIGKILL)
 					}
@@ -263,12 +263,14 @@ func TestOldJobsGo(t *testing.T) {
 			}
 		}
 	}
-	for id, days := range map[string]int{"local-old": 100, "local-young": 80, "local-alive": 100} {
+	for id, days := range map[string]int{"local-old": 100, "local-young": 80, "local-alive": 100, "local-unknown": 100} {
 		for _, name := range []string{"logs/worker-0/0.log", "status.json", "am.json"} {
-			write(t, filepath.Join(p.home, "jobs", id, name), "{}")
+			write(t, filepath.Join(p.home, "jobs", id, name), endedState)
 		}
 		age(id, days)
 	}
+	write(t, filepath.Join(p.home, "jobs/local-unknown/status.json"), "{}")
+	age("local-unknown", 100)
 	now := time.Now()
 	if err := os.Chtimes(filepath.Join(p.home, "jobs/local-alive/am.json"), now, now); err != nil {
 		t.Fatal(err)
@@ -282,7 +284,7 @@ func TestOldJobsGo(t *testing.T) {
 		return errs
 	}
 	contains(t, run(), "removed the directories of 1 jobs", submit.EnvKeepJobs)
-	for id, want := range map[string]bool{"local-old": false, "local-young": true, "local-alive": true} {
+	for id, want := range map[string]bool{"local-old": false, "local-young": true, "local-alive": true, "local-unknown": true} {
 		if _, err := os.Stat(filepath.Join(p.home, "jobs", id)); (err == nil) != want {
 			t.Errorf("%s: %v", id, err)
 		}

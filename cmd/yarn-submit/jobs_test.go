@@ -14,6 +14,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/jobs"
+	"holdfast/internal/proc"
 	"holdfast/proto"
 )
 
@@ -203,13 +204,67 @@ func TestRunNotesNamesakes(t *testing.T) {
 	alone(t, second)
 }
 
+// endedState is the saved state of a job that has ended.
+const endedState = `{"state":"JOB_STATE_SUCCEEDED"}`
+
+// TestJobsOfAnotherMachine: of a job on this machine whose home directory is shared with others,
+// only the one that it runs on knows whether it does. On another one it is not said to have failed,
+// its directory stays, and kill says where to go.
+func TestJobsOfAnotherMachine(t *testing.T) {
+	p := newPlace(t)
+	const id = "local-20260101-000000-abcd"
+	dir := filepath.Join(p.home, "jobs", id)
+	write(t, filepath.Join(dir, proto.StatusFile), `{"id":"`+id+`","state":"JOB_STATE_RUNNING","tasks":[{"task":"worker-0"}]}`)
+	if err := jobs.RecordMaster(dir, os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.ReadFile(filepath.Join(dir, jobs.PIDFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(text string) {
+		t.Helper()
+		write(t, filepath.Join(dir, jobs.PIDFile), text)
+		at := time.Now().Add(-100 * 24 * time.Hour)
+		for _, name := range []string{proto.StatusFile, jobs.PIDFile, ""} {
+			if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	there := proc.Place{Host: "elsewhere", Boot: "another", Namespace: "pid:[1]"}
+	record(fmt.Sprintf("%d\n%s", os.Getpid(), there))
+	if s := p.status(id); s.State != proto.JobState_JOB_STATE_RUNNING || !strings.Contains(s.Why, "it runs on the machine elsewhere") {
+		t.Errorf("status says %s: %s", s.State, s.Why)
+	}
+	if out, errs, code := p.call("kill", id); code != client.ExitFailed || !strings.Contains(errs, "which runs on the machine elsewhere") {
+		t.Errorf("kill ended with %d: %s%s", code, out, errs)
+	}
+	if out, errs, code := p.call("gc"); code != 0 || !strings.Contains(out, "nothing to remove") {
+		t.Errorf("gc ended with %d: %s%s", code, out, errs)
+	}
+	if _, errs, code := p.call("run", "--local", "--worker", "1", "--", "true"); code != 0 || strings.Contains(errs, "removed") {
+		t.Errorf("run ended with %d: %s", code, errs)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Fatal(err)
+	}
+	record(string(here))
+	if s := p.status(id); s.State != proto.JobState_JOB_STATE_FAILED {
+		t.Errorf("on the machine that it was lost on, status says %s: %s", s.State, s.Why)
+	}
+	if out, errs, code := p.call("gc"); code != 0 || !strings.Contains(out, id+": removed") {
+		t.Errorf("gc ended with %d there: %s%s", code, out, errs)
+	}
+}
+
 // gcRemoves: gc removes directories of jobs in which nothing has changed for so long, says first
 // which, and leaves that of a job that runs.
 func gcRemoves(t *testing.T, p place, running string) {
 	t.Helper()
 	for id, days := range map[string]int{"local-old": 40, "local-young": 20} {
 		dir := filepath.Join(p.home, "jobs", id)
-		write(t, filepath.Join(dir, proto.StatusFile), "{}")
+		write(t, filepath.Join(dir, proto.StatusFile), endedState)
 		at := time.Now().Add(-time.Duration(days) * 24 * time.Hour)
 		for _, name := range []string{proto.StatusFile, ""} {
 			if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
@@ -271,7 +326,9 @@ func TestRemoveWaitsForTheMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = master.Process.Kill(); _ = master.Wait() })
-	write(t, filepath.Join(dir, jobs.PIDFile), fmt.Sprint(master.Process.Pid))
+	if err := jobs.RecordMaster(dir, master.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
 
 	rm := p.command("rm", id)
 	said, err := rm.StderrPipe()

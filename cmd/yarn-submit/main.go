@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/spec"
 	"holdfast/client/terminal"
 	"holdfast/cmd/yarn-submit/ckpt"
 	"holdfast/cmd/yarn-submit/cli"
@@ -87,7 +88,8 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(cli.FlagError)
 	cli.WrapUsage(root)
-	addGroup(root, "Jobs:", job.NewRunCommand(args), job.NewRerunCommand(args), job.NewWaitCommand(), job.NewKillCommand(), job.NewScaleCommand(), job.NewRmCommand(), job.NewGcCommand())
+	scanned := spec.Scan(args)
+	addGroup(root, "Jobs:", job.NewRunCommand(scanned), job.NewRerunCommand(scanned), job.NewWaitCommand(), job.NewKillCommand(), job.NewScaleCommand(), job.NewRmCommand(), job.NewGcCommand())
 	addGroup(root, "What a job does:", job.NewListCommand(), job.NewStatusCommand(), job.NewTopCommand(), newUICommand(), job.NewLogsCommand(), job.NewDescribeCommand(), job.NewStacksCommand(), job.NewExecCommand())
 	addGroup(root, "Checkpoints:", ckpt.NewCommand())
 	addGroup(root, "This machine and the cluster:", newDoctorCommand(), newVersionCommand())

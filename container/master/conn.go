@@ -5,20 +5,18 @@ package master
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/tcp"
 	"holdfast/proto"
 )
 
@@ -61,13 +59,7 @@ func dial(ctx context.Context, o Options, address string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: dialLimit, Control: func(_, _ string, raw syscall.RawConn) error {
-		var err error
-		e := raw.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silenceLimit/time.Millisecond))
-		})
-		return errors.Join(e, err)
-	}}
+	dialer := tcp.Dialer(dialLimit, silenceLimit)
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(credentials.NewTLS(tlsConfig)),
 		// The explicit dialer also avoids proxies named in the environment.

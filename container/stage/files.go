@@ -67,7 +67,7 @@ func (f *fetcher) fetch(ctx context.Context, file *proto.FileSpec) error {
 	local := strings.TrimPrefix(file.Uri, "file://")
 	if file.Archive {
 		// The NodeManager has unpacked it into the container's directory.
-		unpacked := filepath.Join(f.options.WorkDir, filepath.FromSlash(file.Name))
+		unpacked := filepath.Join(f.options.WorkDir, filepath.FromSlash(proto.StoredName(file.Name)))
 		if _, err := os.Stat(unpacked); err == nil {
 			return link(unpacked, to)
 		}

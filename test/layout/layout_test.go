@@ -100,12 +100,14 @@ var rooms = map[string][]string{
 	"internal/ownlog":             {},
 	"internal/nodump":             {},
 	"internal/proc":               {},
+	"internal/tcp":                {},
 	"internal/hadoop/...":         {"internal/hadoop/..."},
 	"internal/hadoop/conf":        {},
 	"internal/hadoop/sasl":        {},
 	"internal/hadoop/wire/...":    {"internal/hadoop/wire/..."},
 	"test/ports":                  {},
 	"test/pty":                    {},
+	"test/silence":                {},
 	"test/testcluster/...":        {"test/testcluster/...", "test/ports"},
 	"test/pyenv/...":              {"test/pyenv/...", "test/testcluster/..."},
 	"test/bench":                  {"test/testcluster"},
@@ -133,7 +135,7 @@ var rooms = map[string][]string{
 }
 
 // common are packages that import none of ours and that all but am/core and below may import.
-var common = []string{"internal/backoff", "internal/mailbox", "internal/proc"}
+var common = []string{"internal/backoff", "internal/mailbox", "internal/proc", "internal/tcp"}
 
 func TestDependenciesPointDownwards(t *testing.T) {
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "holdfast/...").Output()

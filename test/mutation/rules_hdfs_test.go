@@ -256,8 +256,15 @@ var hdfsRules = []rule{
 	{
 		promise: "directories of old jobs are removed from HDFS",
 		file:    "client/submit/submit.go",
-		old:     `return store.RemoveAll(ctx, home, jobs.Directory(old))`,
-		new:     `return nil`,
+		old:     `keep, notify, jobsOn(c, home))`,
+		new:     `0*keep, notify, jobsOn(c, home))`,
+		pkg:     "test/e2e", test: "TestOldJobsGoFromHDFS", limit: 5 * time.Minute,
+	},
+	{
+		promise: "the directory of a job that waits in its queue is not removed",
+		file:    "client/jobs/status.go",
+		old:     `	return Alive, nil`,
+		new:     `	return Ended, nil`,
 		pkg:     "test/e2e", test: "TestOldJobsGoFromHDFS", limit: 5 * time.Minute,
 	},
 	{

@@ -770,9 +770,30 @@ var storageRules = []rule{
 	{
 		promise: "the directory of a job that lives is not removed, however long it runs",
 		file:    "client/submit/cleanup.go",
-		old:     ` && isUnchanged(ctx, home, jobs.Directory(e.Name), keep) && `,
-		new:     ` && `,
+		old:     ` || !isUnchanged(ctx, home, jobs.Directory(e.Name), keep) {`,
+		new:     ` {`,
 		pkg:     "cmd/yarn-submit", test: "TestOldJobsGo",
+	},
+	{
+		promise: "the directory of a job that is not known to have ended is not removed",
+		file:    "client/submit/cleanup.go",
+		old:     `			case ended && !yield(e, nil):`,
+		new:     `			case (ended || true) && !yield(e, nil):`,
+		pkg:     "cmd/yarn-submit", test: "TestOldJobsGo",
+	},
+	{
+		promise: "a local job of another machine with the same home directory does not count as ended",
+		file:    "client/jobs/local.go",
+		old:     ` && m.place.Host == here.Host:`,
+		new:     `:`,
+		pkg:     "client/jobs", test: "TestALocalJobBelongsToAMachine",
+	},
+	{
+		promise: "what has changed during its upload is not under the digest that it had before",
+		file:    "client/submit/upload.go",
+		old:     `err == nil && sum != "" && read != sum {`,
+		new:     `err == nil && sum == "none" && read != sum {`,
+		pkg:     "client/submit", test: "TestWhatChangesDuringAnUpload",
 	},
 	{
 		promise: "a second job on a checkpoint directory is refused, and told which the first is",

@@ -3,6 +3,7 @@
 package logs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,35 +60,27 @@ type Line struct {
 const pace = 500 * time.Millisecond
 
 // Read calls emit with the selected lines, in the order of tasks and attempts; with
-// Follow, also with new ones until the job ends. A log that cannot be read does not
-// prevent the others from being read: the error is returned at the end. If there is no
-// output, silence says whose, and why.
+// Follow, also with new ones until the job ends, and while nobody answers it goes on for a while. A log
+// that cannot be read does not prevent the others from being read: the error is returned at the end.
+// If there is no output, silence says whose, and why.
 func Read(ctx context.Context, j *jobs.Job, o Options, emit func(Line) error) (silence string, err error) {
 	known := map[string]*source{}
-	silent := true
+	silent, noted := true, false
 	told := func(l Line) error {
 		silent = false
 		return emit(l)
 	}
-	for first := true; ; first = false {
-		// The state is read first, so that everything written before the end is read
-		// after it.
-		over := true
-		var s *proto.JobStatus
-		if o.Follow || o.Agents {
-			if s, err = j.Status(ctx); err != nil {
-				return "", err
-			}
-			over = !o.Follow || s.State.Done()
-		}
-		list, err := find(ctx, j, s, o)
-		if err != nil {
-			return "", err
+	for c := j.NewContact(); ; {
+		s, list, over, err := look(ctx, j, o)
+		switch {
+		case err == nil:
+			c.Answered()
+		case o.Follow && ctx.Err() == nil && c.Lost(err) == nil:
+			over = false // as far as is known
+		default:
+			return "", cmp.Or(c.Lost(err), err)
 		}
 		if len(list) == 0 && over {
-			if s, err = j.Status(ctx); err != nil {
-				return "", err
-			}
 			return explainSilence(s, o)
 		}
 		var unread []error
@@ -103,7 +96,8 @@ func Read(ctx context.Context, j *jobs.Job, o Options, emit func(Line) error) (s
 				unread = append(unread, fmt.Errorf("read the log of attempt %d of %s: %w", found.attempt, found.task, err))
 			}
 		}
-		if first {
+		if !noted && err == nil {
+			noted = true
 			noteWithoutTimes(list, o)
 		}
 		if over || ctx.Err() != nil {
@@ -116,6 +110,24 @@ func Read(ctx context.Context, j *jobs.Job, o Options, emit func(Line) error) (s
 			return "", context.Cause(ctx)
 		}
 	}
+}
+
+// look returns the logs that there are, and reports whether there will be no more in them; the job's
+// state, if that was asked for.
+func look(ctx context.Context, j *jobs.Job, o Options) (s *proto.JobStatus, list []*source, over bool, err error) {
+	// The state is read first, so that everything written before the end is read
+	// after it.
+	over = true
+	if o.Follow || o.Agents {
+		if s, err = j.Status(ctx); err != nil {
+			return nil, nil, false, err
+		}
+		over = !o.Follow || s.State.Done()
+	}
+	if list, err = find(ctx, j, s, o); err == nil && len(list) == 0 && over && s == nil {
+		s, err = j.Status(ctx)
+	}
+	return s, list, over, err
 }
 
 // noteWithoutTimes tells of which logs it is not known when they were written.

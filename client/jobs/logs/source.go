@@ -189,22 +189,25 @@ func (s *source) copy(ctx context.Context, from store.Store, o Options, last boo
 		}
 	}
 	if !s.begun {
-		s.begun = true
+		from := s.offset
 		if s.times != nil && !o.Since.IsZero() {
-			if s.offset, err = lineAt(r, min(s.times.Since(o.Since), size), size); err != nil {
+			if from, err = lineAt(r, min(s.times.Since(o.Since), size), size); err != nil {
 				return err, nil
 			}
 		}
 		if o.Tail >= 0 && o.Matches != nil {
 			held := &lastLines{most: o.Tail}
+			s.offset = from
 			if err, emitErr := s.lines(r, size, last, o, func(l Line) error {
 				if o.Matches(l.Text) {
 					held.add(l)
 				}
 				return nil
 			}); err != nil || emitErr != nil {
+				s.offset, s.rest = 0, "" // what is held was not emitted
 				return err, emitErr
 			}
+			s.begun = true
 			for _, l := range held.list {
 				if err := emit(l); err != nil {
 					return nil, err
@@ -217,8 +220,9 @@ func (s *source) copy(ctx context.Context, from store.Store, o Options, last boo
 			if err != nil {
 				return err, nil
 			}
-			s.offset = max(s.offset, tail)
+			from = max(from, tail)
 		}
+		s.offset, s.begun = from, true
 	}
 	return s.lines(r, size, last, o, selected)
 }

@@ -33,12 +33,11 @@ func readLines(ctx context.Context, j *jobs.Job, lines chan<- string) error {
 	}
 	before := attempts{}
 	_, err := logs.Read(ctx, j, logs.Options{Attempt: logs.All, Tail: logs.All, Follow: true}, func(l logs.Line) error {
-		if before.headed(l) {
-			if err := send(terminal.Clean(heading(l))); err != nil {
-				return err
-			}
+		text := terminal.Clean("["+l.Task+processMark(l)+"] ") + terminal.Shown(l.Text, false)
+		if before.headed(l) { // with it, so that nothing else comes in between
+			text = terminal.Clean(heading(l)) + "\n" + text
 		}
-		return send(terminal.Clean("["+l.Task+processMark(l)+"] ") + terminal.Shown(l.Text, false))
+		return send(text)
 	})
 	return err
 }

@@ -24,9 +24,11 @@ func NewGcCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "remove the directories of jobs that ended long ago",
-		Long: `Gc removes the directories of your jobs, on this machine and on the cluster, in
-which nothing has changed for some time. A job that runs changes its own all the
-time. Checkpoints stay.`,
+		Long: `Gc removes the directories of your jobs, on this machine and on the cluster,
+that have ended and in which nothing has changed for some time. What is not
+known to have ended stays: a job that waits in its queue, one of another machine
+with the same home directory, one of a cluster that does not know it.
+Checkpoints stay.`,
 		Example: `  yarn-submit gc --older-than 30 --dry-run
   yarn-submit gc --older-than 7`,
 		Args: cli.Between(0, 0, ""),

@@ -14,7 +14,7 @@ import (
 )
 
 // NewRerunCommand returns the command rerun.
-func NewRerunCommand(args []string) *cobra.Command {
+func NewRerunCommand(args *spec.Args) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
 		Use:   "rerun [JOB] [flags] [-- COMMAND...]",
@@ -29,7 +29,7 @@ to it. The job's files and archives are read anew from where they were.
 		ValidArgsFunction: cli.CompleteJob,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRerun(cmd, o, args) },
 	}
-	o.flags = spec.AddFlags(cmd, spec.RolesIn(args), cli.CompleteQueue)
+	o.flags = spec.AddFlags(cmd, args, cli.CompleteQueue)
 	if err := cmd.Flags().MarkHidden("file"); err != nil {
 		panic(err) // AddFlags has declared it
 	}

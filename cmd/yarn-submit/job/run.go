@@ -28,7 +28,7 @@ type runOptions struct {
 }
 
 // NewRunCommand returns the command run.
-func NewRunCommand(args []string) *cobra.Command {
+func NewRunCommand(args *spec.Args) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
 		Use:   "run [-f job.yaml] [flags] -- COMMAND...",
@@ -47,7 +47,7 @@ is shown with --logs, and at any time by yarn-submit logs.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runRun(cmd, o, args) },
 	}
 	cmd.Flags().SetInterspersed(false)
-	o.flags = spec.AddFlags(cmd, spec.RolesIn(args), cli.CompleteQueue)
+	o.flags = spec.AddFlags(cmd, args, cli.CompleteQueue)
 	o.addHow(cmd)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return runUsage(cmd, o.flags) })
 	return cmd

@@ -15,6 +15,7 @@ import (
 
 	"holdfast/internal/hadoop/wire/common"
 	"holdfast/internal/proc"
+	"holdfast/internal/tcp"
 )
 
 // Client calls one protocol of one service, which may have several servers.
@@ -248,9 +249,10 @@ func (c *Client) retire(index int) {
 	c.conns[index] = nil
 }
 
-// dial connects over TCP, with a bound on how long sent data may go
-// unacknowledged, which detects a host that has silently gone away.
+// unacknowledged is for how long what was sent may stay unacknowledged.
+const unacknowledged = 30 * time.Second
+
+// dial connects over TCP, and detects a host that has silently gone away.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: 20 * time.Second, Control: userTimeout}
-	return d.DialContext(ctx, network, address)
+	return tcp.Dialer(20*time.Second, unacknowledged).DialContext(ctx, network, address)
 }
