@@ -1280,10 +1280,50 @@ var storageRules = []rule{
 	},
 	{
 		promise: "what was flushed is seen, though it fills a block",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old: `	f.filled = p.end()
+	return f.enqueue(p)
+`,
+		new: `	f.filled = p.end()
+	if err := f.enqueue(p); err != nil || f.filled < f.blockSize {
+		return err
+	}
+	return f.queueEnd()
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestAFlushAtABlocksEdgeIsVisible",
+	},
+	{
+		promise: "the first fsync of a file reaches the block that has just become full",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old: `	f.filled = p.end()
+	return f.enqueue(p)
+`,
+		new: `	f.filled = p.end()
+	if err := f.enqueue(p); err != nil || f.filled < f.blockSize {
+		return err
+	}
+	return f.queueEnd()
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestASyncAtABlocksEdge",
+	},
+	{
+		promise: "what fsync has confirmed is on the disks, though a connection ends with a block's last packet",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old: `	if f.syncEnds {
+`,
+		new: `	if false {
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestBlocksEndOnTheDisks",
+	},
+	{
+		promise: "what fsync has confirmed is on the disks of DataNodes that had the bytes already",
 		file:    "internal/hadoop/hdfs/write/flush.go",
-		old:     `if length == 0 && f.length > 0 {`,
-		new:     `if false {`,
-		pkg:     "internal/hadoop/hdfs/write", test: "TestAFlushAtABlocksEdgeIsVisible",
+		old: `p.n > p.repeated {
+`,
+		new: `p.n > p.repeated {
+		p.sync, sync = sync, false
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestSyncThoughADataNodeFails",
 	},
 
 	// Several servers.
