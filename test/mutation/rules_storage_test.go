@@ -1267,6 +1267,29 @@ var storageRules = []rule{
 		pkg:     "internal/hadoop/hdfs/write", test: "TestAFlushPastADataNodeThatAcksNothing",
 	},
 	{
+		promise: "a DataNode whose ack is late is waited for, where data transfer is protected too",
+		file:    "internal/hadoop/hdfs/transfer/wrapped.go",
+		old:     `if errors.Is(err, os.ErrDeadlineExceeded) {`,
+		new:     `if false && errors.Is(err, os.ErrDeadlineExceeded) {`,
+		pkg:     "internal/hadoop/hdfs/transfer", test: "TestADeadlineLosesNothing",
+	},
+	{
+		promise: "what has come of a protected message is not lost while the rest is late",
+		file:    "internal/hadoop/hdfs/transfer/wrapped.go",
+		old: `	if c.whole {
+`,
+		new: `	if true {
+`,
+		pkg: "internal/hadoop/hdfs/transfer", test: "TestADeadlineLosesNothing",
+	},
+	{
+		promise: "an ack of which a part is late is taken",
+		file:    "internal/hadoop/hdfs/transfer/operation.go",
+		old:     `await(r); err != nil && !errors`,
+		new:     `await(r); err != nil && false && !errors`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestALateAck",
+	},
+	{
 		promise: "who sends to a DataNode ends when that was found to have failed",
 		file:    "internal/hadoop/hdfs/write/pipeline.go",
 		old: `		p.f.cond.Broadcast()

@@ -2,6 +2,7 @@ package write
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -111,6 +112,8 @@ type fakeDN struct {
 	endless   bool        // its connection ends with a block's last packet, which it does not get
 	failsSync atomic.Bool // it fails once, when it is asked for its disk: it has the packet's bytes then
 	disks     *fakeDisks  // or nil
+
+	pause time.Duration // before an ack, and in the middle of it
 }
 
 // fakeDisks are what the DataNodes of a pipeline have of each block, in memory and on their disks.
@@ -189,7 +192,12 @@ func (d *fakeDN) serve(c net.Conn) {
 	defer close(acks)
 	go func() {
 		for a := range acks {
-			_, _ = protodelim.MarshalTo(c, a)
+			var b bytes.Buffer
+			_, _ = protodelim.MarshalTo(&b, a)
+			time.Sleep(d.pause)
+			_, _ = c.Write(b.Next(3))
+			time.Sleep(d.pause)
+			_, _ = c.Write(b.Bytes())
 		}
 	}()
 	for {

@@ -57,6 +57,26 @@ func TestAFlushPastADataNodeThatAcksNothing(t *testing.T) {
 	})
 }
 
+// TestALateAck: an ack that comes late, or of which a part does, is taken, and the pipeline stays.
+func TestALateAck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nn := &fakeNN{nodes: []*wire.DatanodeInfoProto{dn("late", 1), dn("well", 2)}}
+		late := &fakeDN{acks: true, reads: true, answers: true, pause: answerLimit + time.Second}
+		c := New(nn, Options{Replication: 2, Dial: dialTo(map[string]*fakeDN{"late": late, "well": {acks: true, reads: true, answers: true}})})
+		f, err := c.Create(t.Context(), "/f", 0o644, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = f.Write([]byte("an event")); err == nil {
+			err = f.Flush(t.Context())
+		}
+		if err != nil || nn.stamp != 1 {
+			t.Errorf("the pipeline was built %d times: %v", nn.stamp, err)
+		}
+		_ = f.Abort()
+	})
+}
+
 // TestTheSenderDoesNotOutwaitTheProbe: one that answers nothing at all, and takes no bytes, is found by a probe after 5 s.
 func TestTheSenderDoesNotOutwaitTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
