@@ -1283,6 +1283,23 @@ var storageRules = []rule{
 		pkg: "internal/hadoop/hdfs/transfer", test: "TestADeadlineLosesNothing",
 	},
 	{
+		promise: "DataNodes are reached while the NameNode is away, however long ago it was asked",
+		file:    "internal/hadoop/hdfs/defaults/defaults.go",
+		old: `		if old != nil {
+			return old, nil
+		}
+`,
+		new: ``,
+		pkg: "internal/hadoop/hdfs/transfer", test: "TestTheNameNodeIsAway",
+	},
+	{
+		promise: "a NameNode that is away costs those on their way to a DataNode little time",
+		file:    "internal/hadoop/hdfs/defaults/defaults.go",
+		old:     `ctx, cancel = context.WithTimeout(ctx, againLimit)`,
+		new:     `ctx, cancel = context.WithTimeout(ctx, time.Hour)`,
+		pkg:     "internal/hadoop/hdfs/transfer", test: "TestTheNameNodeIsAway",
+	},
+	{
 		promise: "an ack of which a part is late is taken",
 		file:    "internal/hadoop/hdfs/transfer/operation.go",
 		old:     `await(r); err != nil && !errors`,

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/defaults"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/hdfs/zone"
@@ -92,12 +93,13 @@ func New(uri string, c *conf.Conf, o Options) (*Client, error) {
 		Anywhere:  changesNothing,
 		OneActive: "org.apache.hadoop.ha.protocolPB.HAServiceProtocolPB", // which NameNodes have, and Routers have not
 	})
-	data, err := transfer.New(caller{cl.nn}, c, o.Log)
+	said := defaults.New(caller{cl.nn})
+	data, err := transfer.New(caller{cl.nn}, said, c, o.Log)
 	if err != nil {
 		return nil, err
 	}
 	cl.dial = data.Dial
-	cl.zones = zone.New(caller{cl.nn}, c)
+	cl.zones = zone.New(caller{cl.nn}, said, c)
 	files.Cipher = cl.zones.Cipher
 	files.Memory, files.Silent, files.Dial, files.Log = o.Shared.memory, &o.Shared.silent, data.Dial, o.Log
 	cl.files = write.New(caller{cl.nn}, files)
