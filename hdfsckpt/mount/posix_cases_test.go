@@ -176,6 +176,11 @@ var cases = []struct{ name, script string }{
 		list .`},
 	{"names: a colon", `
 		put a:b x`},
+	{"names: not UTF-8", `
+		put @xff x
+		mkdir @xfe
+		put a x
+		rename a @xfd`},
 	{"names: dots", `
 		mkdir d
 		stat d/.
