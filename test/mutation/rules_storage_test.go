@@ -1307,6 +1307,20 @@ var storageRules = []rule{
 		pkg:     "internal/hadoop/hdfs", test: "TestNamesThatAreNotUTF8",
 	},
 	{
+		promise: "chmod takes the sticky and the set-group-ID bit from no directory that was to keep them",
+		file:    "hdfsckpt/mount/attr.go",
+		old:     `f.chmod(n, modeOf(mode))`,
+		new:     `f.chmod(n, modeOf(mode&0o777))`,
+		pkg:     "hdfsckpt/mount", test: "TestPosix/chmod:_the_sticky_bit",
+	},
+	{
+		promise: "a local store keeps the bits of a directory that chmod asks for",
+		file:    "hdfsckpt/store/local.go",
+		old:     `mode&(fs.ModePerm|fs.ModeSticky|fs.ModeSetgid)`,
+		new:     `mode&fs.ModePerm`,
+		pkg:     "hdfsckpt/store", test: "TestLocal/attributes",
+	},
+	{
 		promise: "an ack of which a part is late is taken",
 		file:    "internal/hadoop/hdfs/transfer/operation.go",
 		old:     `await(r); err != nil && !errors`,

@@ -182,7 +182,8 @@ func (f *File) queueSync() error {
 
 // queueEnd queues the block's last packet. Its bytes are on the disks before, if they are to be:
 // where the last packet is lost with its connection, DataNodes end the block without writing it
-// to their disks (FsDatasetImpl.recoverClose).
+// to their disks (FsDatasetImpl.recoverClose). The last packet asks, too: for the directory that
+// the block is moved to (BlockReceiver.dirSyncOnFinalize).
 func (f *File) queueEnd() error {
 	if f.syncEnds {
 		if err := f.queueSync(); err != nil {
