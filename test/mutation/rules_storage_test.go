@@ -1321,6 +1321,27 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt/store", test: "TestLocal/attributes",
 	},
 	{
+		promise: "a sealed checkpoint is not looked into at each save",
+		file:    "hdfsckpt/format/judged.go",
+		old:     `was := w.Judged.get(`,
+		new:     `was := (*Judged)(nil).get(`,
+		pkg:     "hdfsckpt", test: "TestSealedOnesAreLookedIntoOnce",
+	},
+	{
+		promise: "a sealed checkpoint of which a file was changed is looked into again",
+		file:    "hdfsckpt/format/judged.go",
+		old:     ` || !was.ModTime.Equal(now.ModTime)`,
+		new:     ``,
+		pkg:     "hdfsckpt", test: "TestSealedOnesAreLookedIntoOnce",
+	},
+	{
+		promise: "which checkpoint a pointer names is read each time",
+		file:    "hdfsckpt/format/judged.go",
+		old:     ` || hasPointer(f) {`,
+		new:     ` {`,
+		pkg:     "hdfsckpt", test: "TestSealedOnesAreLookedIntoOnce",
+	},
+	{
 		promise: "an ack of which a part is late is taken",
 		file:    "internal/hadoop/hdfs/transfer/operation.go",
 		old:     `await(r); err != nil && !errors`,
