@@ -126,8 +126,8 @@ type Appender interface {
 	io.Writer
 	// Flush makes all that was written visible to readers.
 	Flush() error
-	// Sync is Flush that has it on disk, too: on HDFS, all but blocks that were full before the
-	// first call.
+	// Sync is Flush that has it on disk, too: on HDFS, all but blocks that were full, with others
+	// after them, before the first call.
 	Sync() error
 	Close() error
 }
