@@ -66,6 +66,7 @@ type Checkpoint struct {
 	format   Format // set by the search that found it
 	inPlace  bool   // its directory is named by a number that is not its step (Dir.Place)
 	unlisted string // a directory of it that was too deep to be listed
+	judged   asJudged
 }
 
 // File is a file of a checkpoint.

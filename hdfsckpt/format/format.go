@@ -116,6 +116,8 @@ type Claim struct {
 	// Take are the names of entries that belong to the checkpoint alone: formats of
 	// lower precedence do not see them, and they are not searched.
 	Take []string
+	// Of are the names of those that it consists of, where it takes none.
+	Of []string
 	// Whole: the directory is the checkpoint, with all that is in it.
 	Whole bool
 	// Inside: the directory, or those that it takes, are searched for what other formats know.

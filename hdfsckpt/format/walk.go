@@ -35,6 +35,8 @@ type Search struct {
 	// Only is the name of the one checkpoint that is looked into, or of the directory in which
 	// it is alone; empty for all.
 	Only string
+	// Judged has checkpoints that are not looked into again; nil for none.
+	Judged *Judged
 }
 
 // List lists checkpoints of some formats, in order of precedence, the newest last: by
@@ -214,11 +216,35 @@ func (w *walker) directory(name string, depth int, partOf string) error {
 			if d.Part && c.Loose {
 				continue
 			}
-			if left := w.Chosen && hasPointer(f); !left && w.concerns(name, c) {
-				in, place := partOf, d.Place
-				w.later(func() error { return w.check(f, c, name, place, in) })
-			}
 			inside := c.Inside && w.Only == ""
+			in, place, was := partOf, d.Place, (*earlier)(nil)
+			searchInside := func() {
+				for _, base := range c.Take {
+					if below := path.Join(name, base); inside {
+						w.later(func() error { return w.directory(below, depth+1, cmp.Or(in, below)) })
+					}
+				}
+			}
+			if left := w.Chosen && hasPointer(f); !left && w.concerns(name, c) {
+				if partOf == "" {
+					was = w.judgedBefore(f, c, d)
+				}
+				if c.Whole {
+					if unchanged, err := w.addUnchanged(f, c, was, name, place); unchanged || err != nil {
+						return err
+					}
+					was = nil
+				}
+				w.later(func() error {
+					if unchanged, err := w.addUnchanged(f, c, was, name, place); unchanged || err != nil {
+						return err
+					}
+					if was != nil {
+						searchInside()
+					}
+					return w.check(f, c, name, place, in)
+				})
+			}
 			if c.Whole && inside {
 				in := *d // its Check may still look at d
 				in.Entries, in.Part = slices.Clone(d.Entries), true
@@ -228,10 +254,8 @@ func (w *walker) directory(name string, depth int, partOf string) error {
 			if c.Whole {
 				return nil
 			}
-			for _, base := range c.Take {
-				if below := path.Join(name, base); inside {
-					w.later(func() error { return w.directory(below, depth+1, cmp.Or(partOf, below)) })
-				}
+			if was == nil {
+				searchInside()
 			}
 			d.Entries = slices.DeleteFunc(d.Entries, func(e store.Info) bool { return slices.Contains(c.Take, e.Name) })
 		}
@@ -278,6 +302,15 @@ func (w *walker) check(f Format, claim Claim, dir string, place bool, partOf str
 	if err != nil || c == nil {
 		return err
 	}
+	w.add(f, claim, c, dir, place, partOf)
+	return nil
+}
+
+// add is check of what is judged.
+func (w *walker) add(f Format, claim Claim, c *Checkpoint, dir string, place bool, partOf string) {
+	if w.Judged != nil && partOf == "" {
+		c.judged = asJudged{claimedBy(f, claim, dir), c.copy()}
+	}
 	c.format = f
 	if c.inPlace = place && path.Dir(c.Name) == dir; c.inPlace && c.Traits().AloneInStepDir && !HasStep(path.Base(c.Name)) && c.NamedStep() == StepAtEnd(path.Base(dir)) {
 		c.Step = NoStep
@@ -303,7 +336,6 @@ func (w *walker) check(f Format, claim Claim, dir string, place bool, partOf str
 	} else {
 		w.found = append(w.found, *c)
 	}
-	return nil
 }
 
 // tornBy has a checkpoint be torn if one of some parts of it is, unless that belongs to a step of its

@@ -78,7 +78,7 @@ func (mxNet) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 		}
 	}
 	without := withoutStates(d.Entries, states)
-	return onefile.Claim(d, isMXNetName, func(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+	claims := onefile.Claim(d, isMXNetName, func(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 		stem := strings.TrimSuffix(path.Base(f.Name), mxnetSuffix)
 		c, err := mxNet{}.check(ctx, s, f)
 		if c == nil || err != nil {
@@ -91,7 +91,13 @@ func (mxNet) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 			c.Why = "it has no file " + stem + mxnetStatesSuffix + ", as all before it have: the save did not get that far"
 		}
 		return c, nil
-	}), nil
+	})
+	for i := range claims {
+		if e, ok := states[strings.TrimSuffix(claims[i].Of[0], mxnetSuffix)]; ok {
+			claims[i].Of = append(claims[i].Of, e.Name)
+		}
+	}
+	return claims, nil
 }
 
 func (mxNet) named(base string) (is, certain bool) { return isMXNetName(base), false }

@@ -155,7 +155,7 @@ func (f *FS) setAttr(in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 		}
 	}
 	if mode, ok := in.GetMode(); ok {
-		if err := f.chmod(n, fs.FileMode(mode)); err != nil {
+		if err := f.chmod(n, modeOf(mode)); err != nil {
 			return f.fail("chmod", f.nameOf(n), err)
 		}
 	}
@@ -209,9 +209,8 @@ func (f *FS) truncate(n *node, in *fuse.SetAttrIn, size int64) error {
 }
 
 func (f *FS) chmod(n *node, mode fs.FileMode) error {
-	mode = mode.Perm()
 	return f.change(n, func(w *work) error {
-		w.perm.Store(uint32(mode))
+		w.perm.Store(uint32(mode.Perm()))
 		name, ok := f.path(n)
 		if w.at != inPlace || !ok {
 			return nil

@@ -107,7 +107,7 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 		return f.fail("mkdir", p, err)
 	}
 	defer leave()
-	perm := fs.FileMode(in.Mode).Perm()
+	perm := modeOf(in.Mode) & (fs.ModePerm | fs.ModeSticky)
 	if err := formats.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
 		f.fail("record that a save begins in", p, err)
 	}

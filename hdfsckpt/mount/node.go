@@ -275,6 +275,7 @@ func (f *FS) attrLocked(n *node, a *fuse.Attr) {
 	a.Blocks = (uint64(size) + 511) / 512
 }
 
+// permBits returns the bits of a mode that stores have, as chmod(2) takes them.
 func permBits(m fs.FileMode) uint32 {
 	p := uint32(m.Perm())
 	if m&fs.ModeSticky != 0 {
@@ -284,4 +285,16 @@ func permBits(m fs.FileMode) uint32 {
 		p |= syscall.S_ISGID
 	}
 	return p
+}
+
+// modeOf is the reverse of permBits.
+func modeOf(bits uint32) fs.FileMode {
+	m := fs.FileMode(bits) & fs.ModePerm
+	if bits&syscall.S_ISVTX != 0 {
+		m |= fs.ModeSticky
+	}
+	if bits&syscall.S_ISGID != 0 {
+		m |= fs.ModeSetgid
+	}
+	return m
 }

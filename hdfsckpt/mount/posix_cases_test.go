@@ -176,6 +176,11 @@ var cases = []struct{ name, script string }{
 		list .`},
 	{"names: a colon", `
 		put a:b x`},
+	{"names: not UTF-8", `
+		put @xff x
+		mkdir @xfe
+		put a x
+		rename a @xfd`},
 	{"names: dots", `
 		mkdir d
 		stat d/.
@@ -206,6 +211,7 @@ var cases = []struct{ name, script string }{
 		mkdir masked 777
 		stat masked
 		mkdir sticky 1777
+		stat sticky
 		list .`},
 	{"rmdir", `
 		mkdir d
@@ -717,6 +723,18 @@ var cases = []struct{ name, script string }{
 	{"chmod: the sticky bit", `
 		mkdir d
 		chmod d 1777
+		stat d
+		chmod d 1755
+		stat d
+		chmod d 755
+		stat d`},
+	{"chmod: the set-group-ID bit", `
+		mkdir d
+		chmod d 2770
+		stat d
+		chmod d 2750
+		stat d
+		chmod d 750
 		stat d`},
 	{"chown", `
 		put f x

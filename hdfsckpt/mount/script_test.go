@@ -2,6 +2,7 @@ package mount_test
 
 import (
 	"cmp"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -23,8 +24,8 @@ import (
 //	rename f d/g              → ok
 //	stat d/g                  → file 644 14 1
 //
-// Names are relative to a directory; @255 is a name of so many letters. Each
-// line gives one answer: "ok", what was read, or the errno's name.
+// Names are relative to a directory; @255 is a name of so many letters, and @xff one of that
+// byte. Each line gives one answer: "ok", what was read, or the errno's name.
 
 // run carries a script out in a directory, which is left as it was entered.
 func run(dir string, lines []string) ([]string, error) {
@@ -55,6 +56,11 @@ func expand(name string) string {
 	for i, p := range parts {
 		if n, err := strconv.Atoi(strings.TrimPrefix(p, "@")); err == nil && p[0] == '@' {
 			parts[i] = strings.Repeat("n", n)
+		}
+		if digits, ok := strings.CutPrefix(p, "@x"); ok {
+			if b, err := hex.DecodeString(digits); err == nil {
+				parts[i] = string(b)
+			}
 		}
 	}
 	return strings.Join(parts, "/")

@@ -167,11 +167,11 @@ func (s *hdfsStore) Remove(ctx context.Context, name string) error {
 	return s.c.Remove(ctx, s.at(name))
 }
 
-func (s *hdfsStore) Chmod(ctx context.Context, name string, perm fs.FileMode) error {
+func (s *hdfsStore) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
 	if err := CheckName("chmod", name); err != nil {
 		return err
 	}
-	return s.c.Chmod(ctx, s.at(name), perm)
+	return s.c.Chmod(ctx, s.at(name), mode)
 }
 
 func (s *hdfsStore) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {

@@ -152,11 +152,12 @@ func (l *Local) Mkdir(ctx context.Context, name string, perm fs.FileMode) error 
 // asAsked gives a new directory its permissions, regardless of the umask. It keeps the set-group-ID
 // bit that the directory has inherited.
 func (l *Local) asAsked(name string, perm fs.FileMode) error {
+	const asked = fs.ModePerm | fs.ModeSticky
 	st, err := l.root.Stat(name)
-	if err != nil || st.Mode().Perm() == perm.Perm() {
+	if err != nil || st.Mode()&asked == perm&asked {
 		return err
 	}
-	return l.root.Chmod(name, perm.Perm()|st.Mode()&fs.ModeSetgid)
+	return l.root.Chmod(name, perm&asked|st.Mode()&fs.ModeSetgid)
 }
 
 func (l *Local) Rename(ctx context.Context, from, to string) error {
@@ -228,11 +229,11 @@ func (l *Local) Remove(ctx context.Context, name string) error {
 	return l.wrap("remove", name, l.root.Remove(name))
 }
 
-func (l *Local) Chmod(ctx context.Context, name string, perm fs.FileMode) error {
+func (l *Local) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
 	if err := begin(ctx, "chmod", name, CheckName); err != nil {
 		return err
 	}
-	return l.wrap("chmod", name, l.root.Chmod(name, perm.Perm()))
+	return l.wrap("chmod", name, l.root.Chmod(name, mode&(fs.ModePerm|fs.ModeSticky|fs.ModeSetgid)))
 }
 
 func (l *Local) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {

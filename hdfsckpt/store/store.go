@@ -24,7 +24,8 @@ type Store interface {
 	// List returns a directory's entries sorted by name, without temporary
 	// files (IsTemporary) and links that lead nowhere. ENOENT, ENOTDIR.
 	List(ctx context.Context, dir string) ([]Info, error)
-	// Mkdir makes one directory. ENOENT if the parent is missing, EEXIST.
+	// Mkdir makes one directory, with these permissions and sticky bit. ENOENT if the parent is
+	// missing, EEXIST.
 	Mkdir(ctx context.Context, name string, perm fs.FileMode) error
 	// Rename renames a file or directory atomically. A file replaces a
 	// file; a directory replaces an empty directory (ENOTEMPTY otherwise).
@@ -46,8 +47,11 @@ type Store interface {
 	// after the name was replaced or removed, as far as the file system can:
 	// on HDFS a reader of a removed file may fail with ESTALE.
 	Open(ctx context.Context, name string) (Reader, error)
-	// Chmod and Chtimes change attributes.
-	Chmod(ctx context.Context, name string, perm fs.FileMode) error
+	// Chmod sets the permissions and, as far as the store has them, the sticky and the
+	// set-group-ID bit: all of them are as asked afterwards. HDFS has no set-group-ID bit, and no
+	// store sets another one.
+	Chmod(ctx context.Context, name string, mode fs.FileMode) error
+	// Chtimes sets the times.
 	Chtimes(ctx context.Context, name string, atime, mtime time.Time) error
 	// Space returns the total and free space, with quotas taken into account.
 	Space(ctx context.Context) (Space, error)
@@ -122,8 +126,8 @@ type Appender interface {
 	io.Writer
 	// Flush makes all that was written visible to readers.
 	Flush() error
-	// Sync is Flush that has it on disk, too: on HDFS, all but blocks that were full before the
-	// first call.
+	// Sync is Flush that has it on disk, too: on HDFS, all but blocks that were full, with others
+	// after them, before the first call.
 	Sync() error
 	Close() error
 }

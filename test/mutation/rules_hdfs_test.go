@@ -169,6 +169,15 @@ var hdfsRules = []rule{
 		pkg:     "hdfsckpt/mount", test: "TestHDFS/calls_of_a_save", limit: 5 * time.Minute,
 	},
 
+	{
+		promise: "chmod on HDFS takes the sticky bit from no directory that was to keep it",
+		file:    "internal/hadoop/hdfs/names.go",
+		old: `		bits |= stickyBit
+`,
+		new: ``,
+		pkg: "hdfsckpt/store", test: "TestHDFS/attributes", limit: 5 * time.Minute,
+	},
+
 	// DataNodes, and what is configured.
 	{
 		promise: "writing is not held up by a slow DataNode for more than a block",

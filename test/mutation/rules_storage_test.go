@@ -1332,6 +1332,88 @@ var storageRules = []rule{
 		pkg:     "internal/hadoop/hdfs/write", test: "TestAFlushPastADataNodeThatAcksNothing",
 	},
 	{
+		promise: "a DataNode whose ack is late is waited for, where data transfer is protected too",
+		file:    "internal/hadoop/hdfs/transfer/wrapped.go",
+		old:     `if errors.Is(err, os.ErrDeadlineExceeded) {`,
+		new:     `if false && errors.Is(err, os.ErrDeadlineExceeded) {`,
+		pkg:     "internal/hadoop/hdfs/transfer", test: "TestADeadlineLosesNothing",
+	},
+	{
+		promise: "what has come of a protected message is not lost while the rest is late",
+		file:    "internal/hadoop/hdfs/transfer/wrapped.go",
+		old: `	if c.whole {
+`,
+		new: `	if true {
+`,
+		pkg: "internal/hadoop/hdfs/transfer", test: "TestADeadlineLosesNothing",
+	},
+	{
+		promise: "DataNodes are reached while the NameNode is away, however long ago it was asked",
+		file:    "internal/hadoop/hdfs/defaults/defaults.go",
+		old: `		if old != nil {
+			return old, nil
+		}
+`,
+		new: ``,
+		pkg: "internal/hadoop/hdfs/transfer", test: "TestTheNameNodeIsAway",
+	},
+	{
+		promise: "a NameNode that is away costs those on their way to a DataNode little time",
+		file:    "internal/hadoop/hdfs/defaults/defaults.go",
+		old:     `ctx, cancel = context.WithTimeout(ctx, againLimit)`,
+		new:     `ctx, cancel = context.WithTimeout(ctx, time.Hour)`,
+		pkg:     "internal/hadoop/hdfs/transfer", test: "TestTheNameNodeIsAway",
+	},
+	{
+		promise: "names on HDFS that differ in bytes that are not UTF-8 are never one file",
+		file:    "internal/hadoop/hdfs/client.go",
+		old:     `!utf8.ValidString(v.String())`,
+		new:     `false && utf8.ValidString("")`,
+		pkg:     "internal/hadoop/hdfs", test: "TestNamesThatAreNotUTF8",
+	},
+	{
+		promise: "chmod takes the sticky and the set-group-ID bit from no directory that was to keep them",
+		file:    "hdfsckpt/mount/attr.go",
+		old:     `f.chmod(n, modeOf(mode))`,
+		new:     `f.chmod(n, modeOf(mode&0o777))`,
+		pkg:     "hdfsckpt/mount", test: "TestPosix/chmod:_the_sticky_bit",
+	},
+	{
+		promise: "a local store keeps the bits of a directory that chmod asks for",
+		file:    "hdfsckpt/store/local.go",
+		old:     `mode&(fs.ModePerm|fs.ModeSticky|fs.ModeSetgid)`,
+		new:     `mode&fs.ModePerm`,
+		pkg:     "hdfsckpt/store", test: "TestLocal/attributes",
+	},
+	{
+		promise: "a sealed checkpoint is not looked into at each save",
+		file:    "hdfsckpt/format/judged.go",
+		old:     `was := w.Judged.get(`,
+		new:     `was := (*Judged)(nil).get(`,
+		pkg:     "hdfsckpt", test: "TestSealedOnesAreLookedIntoOnce",
+	},
+	{
+		promise: "a sealed checkpoint of which a file was changed is looked into again",
+		file:    "hdfsckpt/format/judged.go",
+		old:     ` || !was.ModTime.Equal(now.ModTime)`,
+		new:     ``,
+		pkg:     "hdfsckpt", test: "TestSealedOnesAreLookedIntoOnce",
+	},
+	{
+		promise: "which checkpoint a pointer names is read each time",
+		file:    "hdfsckpt/format/judged.go",
+		old:     ` || hasPointer(f) {`,
+		new:     ` {`,
+		pkg:     "hdfsckpt", test: "TestSealedOnesAreLookedIntoOnce",
+	},
+	{
+		promise: "an ack of which a part is late is taken",
+		file:    "internal/hadoop/hdfs/transfer/operation.go",
+		old:     `await(r); err != nil && !errors`,
+		new:     `await(r); err != nil && false && !errors`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestALateAck",
+	},
+	{
 		promise: "who sends to a DataNode ends when that was found to have failed",
 		file:    "internal/hadoop/hdfs/write/pipeline.go",
 		old: `		p.f.cond.Broadcast()
@@ -1345,10 +1427,50 @@ var storageRules = []rule{
 	},
 	{
 		promise: "what was flushed is seen, though it fills a block",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old: `	f.filled = p.end()
+	return f.enqueue(p)
+`,
+		new: `	f.filled = p.end()
+	if err := f.enqueue(p); err != nil || f.filled < f.blockSize {
+		return err
+	}
+	return f.queueEnd()
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestAFlushAtABlocksEdgeIsVisible",
+	},
+	{
+		promise: "the first fsync of a file reaches the block that has just become full",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old: `	f.filled = p.end()
+	return f.enqueue(p)
+`,
+		new: `	f.filled = p.end()
+	if err := f.enqueue(p); err != nil || f.filled < f.blockSize {
+		return err
+	}
+	return f.queueEnd()
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestASyncAtABlocksEdge",
+	},
+	{
+		promise: "what fsync has confirmed is on the disks, though a connection ends with a block's last packet",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old: `	if f.syncEnds {
+`,
+		new: `	if false {
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestBlocksEndOnTheDisks",
+	},
+	{
+		promise: "what fsync has confirmed is on the disks of DataNodes that had the bytes already",
 		file:    "internal/hadoop/hdfs/write/flush.go",
-		old:     `if length == 0 && f.length > 0 {`,
-		new:     `if false {`,
-		pkg:     "internal/hadoop/hdfs/write", test: "TestAFlushAtABlocksEdgeIsVisible",
+		old: `p.n > p.repeated {
+`,
+		new: `p.n > p.repeated {
+		p.sync, sync = sync, false
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestSyncThoughADataNodeFails",
 	},
 
 	// Several servers.

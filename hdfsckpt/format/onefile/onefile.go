@@ -41,7 +41,7 @@ func Claim(d *format.Dir, named func(base string) bool, check func(context.Conte
 	var claims []format.Claim
 	for _, e := range d.Entries {
 		if e.Mode.IsRegular() && isNamed(e.Name, named) {
-			claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) {
+			claims = append(claims, format.Claim{Of: []string{e.Name}, Check: func(ctx context.Context) (*format.Checkpoint, error) {
 				return check(ctx, d.Store, format.FileOf(d.Name, e))
 			}})
 		}

@@ -423,6 +423,20 @@ func (s *suite) attributes() {
 	if len(infos) != 1 || infos[0].Mode != i.Mode || !infos[0].ModTime.Equal(when) || infos[0].Size != 1 || infos[0].Inode != i.Inode {
 		s.Errorf("%+v in the list, %+v alone", infos, i)
 	}
+	s.must(s.s.Mkdir(s.ctx, "d", 0o777|fs.ModeSticky))
+	i, err = s.s.Stat(s.ctx, "d")
+	s.must(err)
+	if i.Mode != fs.ModeDir|fs.ModeSticky|0o777 {
+		s.Errorf("a directory is made with the mode %v", i.Mode)
+	}
+	for _, mode := range []fs.FileMode{0o777 | fs.ModeSticky, 0o755 | fs.ModeSticky, 0o755, 0o1755} { // 0o1000 is no bit of a FileMode
+		s.must(s.s.Chmod(s.ctx, "d", mode))
+		i, err := s.s.Stat(s.ctx, "d")
+		s.must(err)
+		if want := mode & (fs.ModePerm | fs.ModeSticky); i.Mode != fs.ModeDir|want {
+			s.Errorf("a directory's mode is %v after it was set to %v", i.Mode, want)
+		}
+	}
 }
 
 // random is content that a shifted or repeated piece would show in.

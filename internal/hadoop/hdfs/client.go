@@ -4,12 +4,16 @@ import (
 	"context"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
+	"unicode/utf8"
 
 	pb "google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/defaults"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/hdfs/zone"
@@ -92,12 +96,13 @@ func New(uri string, c *conf.Conf, o Options) (*Client, error) {
 		Anywhere:  changesNothing,
 		OneActive: "org.apache.hadoop.ha.protocolPB.HAServiceProtocolPB", // which NameNodes have, and Routers have not
 	})
-	data, err := transfer.New(caller{cl.nn}, c, o.Log)
+	said := defaults.New(caller{cl.nn})
+	data, err := transfer.New(caller{cl.nn}, said, c, o.Log)
 	if err != nil {
 		return nil, err
 	}
 	cl.dial = data.Dial
-	cl.zones = zone.New(caller{cl.nn}, c)
+	cl.zones = zone.New(caller{cl.nn}, said, c)
 	files.Cipher = cl.zones.Cipher
 	files.Memory, files.Silent, files.Dial, files.Log = o.Shared.memory, &o.Shared.silent, data.Dial, o.Log
 	cl.files = write.New(caller{cl.nn}, files)
@@ -133,6 +138,9 @@ func (c *Client) call(ctx context.Context, method string, req, resp pb.Message) 
 type caller struct{ nn *rpc.Client }
 
 func (c caller) Call(ctx context.Context, method string, req, resp pb.Message) error {
+	if err := checkTexts(req); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, rpc.Limit(ctx, callLimit))
 	defer cancel()
 	for wait := backoff.New(100*time.Millisecond, 2*time.Second); ; {
@@ -141,6 +149,24 @@ func (c caller) Call(ctx context.Context, method string, req, resp pb.Message) e
 			return err
 		}
 	}
+}
+
+// notUTF8 is the error of a name that is not UTF-8. Java reads each byte that is not as U+FFFD:
+// names that differ in such bytes only would be one.
+type notUTF8 struct{}
+
+func (notUTF8) Error() string { return "HDFS has only names that are UTF-8: use another one" }
+func (notUTF8) Unwrap() error { return syscall.EILSEQ }
+
+// checkTexts returns an error for a request with a name that the NameNode would read as another.
+func checkTexts(req pb.Message) (err error) {
+	req.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if field.Kind() == protoreflect.StringKind && !field.IsList() && !utf8.ValidString(v.String()) {
+			err = notUTF8{}
+		}
+		return err == nil
+	})
+	return err
 }
 
 // connectLimit bounds the connection to a DataNode, handshake included.

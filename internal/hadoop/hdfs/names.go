@@ -40,7 +40,7 @@ const flagACL = 1
 func statusOf(p *wire.HdfsFileStatusProto) Status {
 	s := Status{
 		Name:        string(p.GetPath()),
-		Mode:        fs.FileMode(p.GetPermission().GetPerm()) & fs.ModePerm,
+		Mode:        modeOf(p.GetPermission()),
 		Size:        int64(p.GetLength()),
 		ModTime:     time.UnixMilli(int64(p.GetModificationTime())),
 		Owner:       p.GetOwner(),
@@ -141,8 +141,26 @@ func (c *Client) mkdir(ctx context.Context, name string, perm fs.FileMode, paren
 	return err
 }
 
-func permission(perm fs.FileMode) *wire.FsPermissionProto {
-	return &wire.FsPermissionProto{Perm: pb.Uint32(uint32(perm.Perm()))}
+// stickyBit is the only bit of FsPermission beside the permissions. (Old releases set others in
+// what they return, for ACLs and encryption: FsPermissionExtension.)
+const stickyBit = 0o1000
+
+// permission returns a mode as HDFS has it.
+func permission(mode fs.FileMode) *wire.FsPermissionProto {
+	bits := uint32(mode.Perm())
+	if mode&fs.ModeSticky != 0 {
+		bits |= stickyBit
+	}
+	return &wire.FsPermissionProto{Perm: &bits}
+}
+
+// modeOf is the reverse of permission.
+func modeOf(p *wire.FsPermissionProto) fs.FileMode {
+	mode := fs.FileMode(p.GetPerm()) & fs.ModePerm
+	if p.GetPerm()&stickyBit != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode
 }
 
 // bothDirectories is how the NameNode refuses a file in the place of a directory,
@@ -204,9 +222,9 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 	return Wrap("remove", name, err)
 }
 
-// Chmod sets the permission bits.
-func (c *Client) Chmod(ctx context.Context, name string, perm fs.FileMode) error {
-	err := c.call(ctx, "setPermission", &wire.SetPermissionRequestProto{Src: &name, Permission: permission(perm)}, &wire.SetPermissionResponseProto{})
+// Chmod sets the permissions and the sticky bit.
+func (c *Client) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
+	err := c.call(ctx, "setPermission", &wire.SetPermissionRequestProto{Src: &name, Permission: permission(mode)}, &wire.SetPermissionResponseProto{})
 	return Wrap("chmod", name, err)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/defaults"
 	"holdfast/internal/hadoop/notice"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/sasl"
@@ -27,10 +28,10 @@ type Dialer struct {
 	log    notice.Log
 }
 
-// New makes a dialer of the file system whose ClientProtocol nn calls. It fails
-// where c contradicts itself. The protection of each connection is logged,
+// New makes a dialer of the file system whose ClientProtocol nn calls, and of which said are the
+// defaults. It fails where c contradicts itself. The protection of each connection is logged,
 // at level debug.
-func New(nn rpc.Caller, c *conf.Conf, log notice.Log) (*Dialer, error) {
+func New(nn rpc.Caller, said *defaults.Defaults, c *conf.Conf, log notice.Log) (*Dialer, error) {
 	qop, err := c.TransferProtection()
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func New(nn rpc.Caller, c *conf.Conf, log notice.Log) (*Dialer, error) {
 			qop:      qop,
 			fallback: c.Bool("ipc.client.fallback-to-simple-auth-allowed", false),
 		},
-		keys:   keys{nn: nn},
+		keys:   keys{nn: nn, defaults: said},
 		byName: c.Bool("dfs.client.use.datanode.hostname", false),
 		log:    log,
 	}, nil

@@ -11,11 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/defaults"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/notice"
 	wire "holdfast/internal/hadoop/wire/hdfs"
@@ -25,10 +27,15 @@ import (
 // its own.
 type nameNode struct {
 	encrypt bool
+	away    bool // a call takes its context's time
 	keys    uint32
 }
 
-func (n *nameNode) Call(_ context.Context, method string, _, resp pb.Message) error {
+func (n *nameNode) Call(ctx context.Context, method string, _, resp pb.Message) error {
+	if n.away {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	switch r := resp.(type) {
 	case *wire.GetServerDefaultsResponseProto:
 		r.ServerDefaults = &wire.FsServerDefaultsProto{EncryptDataTransfer: &n.encrypt}
@@ -107,7 +114,7 @@ func read(r *bufio.Reader) *message {
 
 func dial(t *testing.T, nn *nameNode, protection string, node *wire.DatanodeIDProto) error {
 	t.Helper()
-	d, err := transfer.New(nn, conf.New(map[string]string{
+	d, err := transfer.New(nn, defaults.New(nn), conf.New(map[string]string{
 		"hadoop.security.authentication": "kerberos", "dfs.data.transfer.protection": protection,
 	}), notice.None)
 	if err != nil {
@@ -200,7 +207,8 @@ func TestSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	d, err := transfer.New(&nameNode{encrypt: true}, conf.New(nil), notice.None)
+	nn := &nameNode{encrypt: true}
+	d, err := transfer.New(nn, defaults.New(nn), conf.New(nil), notice.None)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,6 +218,35 @@ func TestSilent(t *testing.T) {
 	if _, err := d.Dial(ctx, node, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestTheNameNodeIsAway: DataNodes are reached for as long as it is away, and not only for as long
+// as what it said of data transfer is new.
+func TestTheNameNodeIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		nn := &nameNode{}
+		d, err := transfer.New(nn, defaults.New(nn), conf.New(nil), notice.None)
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := &wire.DatanodeIDProto{IpAddr: pb.String("127.0.0.1"), XferPort: pb.Uint32(uint32(l.Addr().(*net.TCPAddr).Port))}
+		for _, after := range []time.Duration{0, 30 * time.Minute, 2 * time.Hour, time.Second} {
+			time.Sleep(after)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			c, err := d.Dial(ctx, node, nil)
+			cancel()
+			if err != nil {
+				t.Fatalf("after another %s: %v", after, err)
+			}
+			c.Close()
+			nn.away = true
+		}
+	})
 }
 
 func address(node *wire.DatanodeIDProto) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 
+	"holdfast/internal/hadoop/hdfs/defaults"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/sasl"
 )
@@ -17,7 +18,7 @@ type Login struct {
 
 // KeyLogin is the login with a data encryption key of the NameNode.
 func KeyLogin(ctx context.Context, nn rpc.Caller) (Login, error) {
-	key, err := (&keys{nn: nn}).get(ctx)
+	key, err := (&keys{nn: nn, defaults: defaults.New(nn)}).get(ctx)
 	user, password := keyLogin(key)
 	return Login{user, password, []string{sasl.AuthConf}, []string{key.GetEncryptionAlgorithm()}}, err
 }

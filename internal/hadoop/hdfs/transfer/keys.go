@@ -8,30 +8,29 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/hadoop/hdfs/defaults"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/sasl"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// defaultsValid is how long the NameNode's answer about encryption is used
-// (dfs.client.server-defaults.validity.period.ms).
-const defaultsValid = time.Hour
-
 // keys obtains data encryption keys from the NameNode, and keeps one until it expires.
 type keys struct {
-	nn rpc.Caller
+	nn       rpc.Caller
+	defaults *defaults.Defaults
 
-	mu      sync.Mutex
-	encrypt bool
-	asked   time.Time // when encrypt was true to the fact
-	key     *wire.DataEncryptionKeyProto
+	mu  sync.Mutex
+	key *wire.DataEncryptionKeyProto
 }
 
 // get returns the key, or nil where data is not encrypted.
 func (k *keys) get(ctx context.Context) (*wire.DataEncryptionKeyProto, error) {
-	encrypt, err := k.encrypted(ctx)
-	if err != nil || !encrypt {
-		return nil, err
+	said, err := k.defaults.Get(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking whether data is encrypted: %w", err)
+	}
+	if !said.GetEncryptDataTransfer() {
+		return nil, nil
 	}
 	k.mu.Lock()
 	key := k.key
@@ -50,23 +49,6 @@ func (k *keys) get(ctx context.Context) (*wire.DataEncryptionKeyProto, error) {
 	k.key = key
 	k.mu.Unlock()
 	return key, nil
-}
-
-func (k *keys) encrypted(ctx context.Context) (bool, error) {
-	k.mu.Lock()
-	encrypt, asked := k.encrypt, k.asked
-	k.mu.Unlock()
-	if !asked.IsZero() && time.Since(asked) < defaultsValid {
-		return encrypt, nil
-	}
-	resp := &wire.GetServerDefaultsResponseProto{}
-	if err := k.nn.Call(ctx, "getServerDefaults", &wire.GetServerDefaultsRequestProto{}, resp); err != nil {
-		return false, fmt.Errorf("asking whether data is encrypted: %w", err)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.encrypt, k.asked = resp.GetServerDefaults().GetEncryptDataTransfer(), time.Now()
-	return k.encrypt, nil
 }
 
 // drop forgets a key that a DataNode does not know.

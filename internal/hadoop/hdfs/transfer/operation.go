@@ -3,6 +3,8 @@ package transfer
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
+	"io"
 	"net"
 	"time"
 
@@ -49,7 +51,29 @@ func Operate(conn net.Conn, r *bufio.Reader, op Operation, m pb.Message, limit t
 
 // Receive reads an answer or an acknowledgement of a DataNode, which comes after
 // its length as a varint. Real ones have some dozens of bytes; more than a
-// megabyte is an error.
+// megabyte is an error. If a deadline passes, what has come stays in r, and Receive can be
+// called again.
 func Receive(r *bufio.Reader, m pb.Message) error {
+	if err := await(r); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
 	return protodelim.UnmarshalOptions{MaxSize: 1 << 20}.UnmarshalFrom(r, m)
+}
+
+// await waits until r has a message in its buffer, or as much of a large one as that takes.
+func await(r *bufio.Reader) error {
+	var length uint64
+	n := 0
+	for head := 1; n == 0; head++ {
+		b, err := r.Peek(head)
+		if err != nil {
+			return err
+		}
+		length, n = binary.Uvarint(b)
+	}
+	if n < 0 {
+		return nil // no length; who reads it says so
+	}
+	_, err := r.Peek(n + int(min(length, uint64(r.Size()-n))))
+	return err
 }

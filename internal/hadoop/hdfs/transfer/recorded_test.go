@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -117,6 +118,49 @@ func TestRecorded(t *testing.T) {
 				}
 				if !bytes.Equal(got, r.Read) {
 					t.Errorf("read\n%x, recorded\n%x", got, r.Read)
+				}
+			}
+		})
+	}
+}
+
+// impatient is a socket whose deadline passes before each piece that comes, once it is on.
+type impatient struct {
+	replay
+	on, came bool
+}
+
+func (c *impatient) Read(b []byte) (int, error) {
+	if c.came = !c.came && c.on; c.came {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return c.replay.Read(b)
+}
+
+// TestADeadlineLosesNothing: whoever reads on after a deadline reads all that the DataNode has
+// sent, wherever in a message the deadline has passed.
+func TestADeadlineLosesNothing(t *testing.T) {
+	for _, file := range recordings {
+		t.Run(file.file, func(t *testing.T) {
+			r := load(t, file.file)
+			for split := 1; split < 3000; split = 3*split + 1 {
+				socket := &impatient{replay: replay{received: r.Received, split: split}}
+				c, err := r.Login.Handshake(socket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				socket.on = true
+				var got []byte
+				b, deadlines := make([]byte, 1000), 0
+				for err == nil || errors.Is(err, os.ErrDeadlineExceeded) && deadlines < 2*len(r.Received) {
+					var n int
+					if n, err = c.Read(b); err != nil {
+						deadlines++
+					}
+					got = append(got, b[:n]...)
+				}
+				if err != io.EOF || !bytes.Equal(got, r.Read) {
+					t.Fatalf("in pieces of up to %d bytes, %d of %d bytes are read: %v", split, len(got), len(r.Read), err)
 				}
 			}
 		})

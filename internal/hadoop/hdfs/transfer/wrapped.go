@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 
 	"holdfast/internal/hadoop/sasl"
 )
@@ -25,10 +27,11 @@ type wrapped struct {
 	net.Conn
 	session *sasl.Session
 
-	r    *bufio.Reader
-	body bytes.Buffer // of the last message, as it came
-	rest []byte       // of its content
-	bad  error        // ends reading
+	r     *bufio.Reader
+	frame bytes.Buffer // a message, as it came: its length, and what there is of it so far
+	whole bool         // all of it was taken
+	rest  []byte       // of its content
+	bad   error        // ends reading
 
 	out   []byte
 	worse error // ends writing
@@ -38,13 +41,18 @@ func newWrapped(raw net.Conn, s *sasl.Session) *wrapped {
 	return &wrapped{Conn: raw, session: s, r: bufio.NewReaderSize(raw, 64<<10)}
 }
 
-// Read returns the content of messages. A forged message ends the connection.
+// Read returns the content of messages. A forged message ends the connection. A deadline does
+// not: a later Read goes on in the message that it interrupted.
 func (c *wrapped) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, c.bad
 	}
 	for len(c.rest) == 0 && c.bad == nil {
-		c.rest, c.bad = c.next()
+		rest, err := c.next()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return 0, err
+		}
+		c.rest, c.bad = rest, err
 	}
 	n := copy(b, c.rest)
 	c.rest = c.rest[n:]
@@ -54,24 +62,40 @@ func (c *wrapped) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// next returns the content of the next message. After an error it can be called again, and
+// goes on with what it has read.
 func (c *wrapped) next() ([]byte, error) {
-	var length [4]byte
-	if _, err := io.ReadFull(c.r, length[:]); err != nil {
+	const head = 4
+	if c.whole {
+		c.frame.Reset()
+		c.whole = false
+	}
+	if err := c.fill(head); err != nil {
 		return nil, err
 	}
-	n := int64(binary.BigEndian.Uint32(length[:]))
+	n := int64(binary.BigEndian.Uint32(c.frame.Bytes()))
 	if n > maxMessageIn {
 		return nil, fmt.Errorf("a protected message of %d bytes is announced, which cannot be", n)
 	}
-	// Grow as bytes arrive: a length alone must not cause an allocation.
-	c.body.Reset()
-	if _, err := io.CopyN(&c.body, c.r, n); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
+	if err := c.fill(head + n); err != nil {
 		return nil, err
 	}
-	return c.session.Unwrap(c.body.Bytes())
+	c.whole = true
+	return c.session.Unwrap(c.frame.Bytes()[head:])
+}
+
+// fill reads until n bytes of the message are there. The buffer grows as bytes arrive: a length
+// alone must not cause an allocation.
+func (c *wrapped) fill(n int64) error {
+	missing := n - int64(c.frame.Len())
+	if missing <= 0 {
+		return nil
+	}
+	_, err := io.CopyN(&c.frame, c.r, missing)
+	if err == io.EOF && c.frame.Len() > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // Write sends b in as many messages as it takes. After an error nothing more

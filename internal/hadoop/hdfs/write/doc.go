@@ -20,7 +20,11 @@
 // one checksum is for; after a flush in the
 // middle of such a chunk the next packet repeats the chunk's beginning. Acks
 // come back in order, with one status for each DataNode. A block ends with an
-// empty packet that is marked as the last one, sent when all others are acked.
+// empty packet that is marked as the last one, sent when all others are acked. A full block
+// ends when more is written, or with the file.
+//
+// The DataNodes' disks are asked for by empty packets (syncBlock), and before a block's last
+// packet: see File.queueSync and queueEnd.
 //
 // Blocks are written one after the other. Several at once, into files that
 // ClientProtocol's concat would join, were tried with files that were not even

@@ -2,6 +2,7 @@ package write
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -105,10 +106,57 @@ func (n *fakeNN) Call(ctx context.Context, method string, req, resp pb.Message) 
 
 // fakeDN says how a DataNode behaves after it has accepted a pipeline.
 type fakeDN struct {
-	acks    bool         // it acks packets
-	reads   bool         // it reads packets at all
-	answers bool         // it answers probes
-	synced  atomic.Int32 // packets that asked for its disk
+	acks      bool        // it acks packets
+	reads     bool        // it reads packets at all
+	answers   bool        // it answers probes
+	endless   bool        // its connection ends with a block's last packet, which it does not get
+	failsSync atomic.Bool // it fails once, when it is asked for its disk: it has the packet's bytes then
+	disks     *fakeDisks  // or nil
+
+	pause time.Duration // before an ack, and in the middle of it
+}
+
+// fakeDisks are what the DataNodes of a pipeline have of each block, in memory and on their disks.
+type fakeDisks struct {
+	mu     sync.Mutex
+	blocks map[uint64]*fakeReplica
+}
+
+type fakeReplica struct{ got, synced int64 }
+
+// take writes what a packet brings. It syncs as BlockReceiver.receivePacket does: if asked to,
+// for a packet that is empty or brings bytes that were not there.
+func (d *fakeDisks) take(block uint64, h *wire.PacketHeaderProto, sync bool) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.blocks[block]
+	if r == nil {
+		r = &fakeReplica{}
+		if d.blocks == nil {
+			d.blocks = map[uint64]*fakeReplica{}
+		}
+		d.blocks[block] = r
+	}
+	end := h.GetOffsetInBlock() + int64(h.GetDataLen())
+	brings := end > r.got
+	r.got = max(r.got, end)
+	if sync && (h.GetDataLen() == 0 || brings) {
+		r.synced = r.got
+	}
+}
+
+// sizes adds up what all DataNodes have, and what of it is on their disks.
+func (d *fakeDisks) sizes() (got, synced int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.blocks {
+		got += r.got
+		synced += r.synced
+	}
+	return got, synced
 }
 
 func (d *fakeDN) serve(c net.Conn) {
@@ -133,6 +181,9 @@ func (d *fakeDN) serve(c net.Conn) {
 		return
 	}
 	_, _ = protodelim.MarshalTo(c, &wire.BlockOpResponseProto{Status: wire.Status_SUCCESS.Enum()})
+	if req.GetStage() == wire.OpWriteBlockProto_PIPELINE_CLOSE_RECOVERY {
+		return // the block has ended (DataXceiver.writeBlock)
+	}
 	if !d.reads {
 		_ = c.(interface{ hold() error }).hold()
 		return
@@ -141,7 +192,12 @@ func (d *fakeDN) serve(c net.Conn) {
 	defer close(acks)
 	go func() {
 		for a := range acks {
-			_, _ = protodelim.MarshalTo(c, a)
+			var b bytes.Buffer
+			_, _ = protodelim.MarshalTo(&b, a)
+			time.Sleep(d.pause)
+			_, _ = c.Write(b.Next(3))
+			time.Sleep(d.pause)
+			_, _ = c.Write(b.Bytes())
 		}
 	}()
 	for {
@@ -160,8 +216,13 @@ func (d *fakeDN) serve(c net.Conn) {
 		if _, err := io.CopyN(io.Discard, r, int64(binary.BigEndian.Uint32(l[:]))-4); err != nil {
 			return
 		}
-		if h.GetSyncBlock() {
-			d.synced.Add(1)
+		if h.GetLastPacketInBlock() && d.endless {
+			return
+		}
+		fails := h.GetSyncBlock() && d.failsSync.CompareAndSwap(true, false)
+		d.disks.take(req.GetHeader().GetBaseHeader().GetBlock().GetBlockId(), h, h.GetSyncBlock() && !fails)
+		if fails {
+			return
 		}
 		if d.acks {
 			a := &wire.PipelineAckProto{Seqno: h.Seqno}

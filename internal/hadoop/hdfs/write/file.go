@@ -101,6 +101,11 @@ func (f *File) Take(b []byte) error {
 	}
 	for len(b) > 0 {
 		if f.current == nil {
+			if f.filled == f.blockSize { // only now: Sync may have to reach the block after it is full
+				if err := f.queueEnd(); err != nil {
+					return err
+				}
+			}
 			if f.filled == 0 {
 				f.blocks++
 			}
@@ -158,22 +163,33 @@ func (f *File) Wait() error {
 	return f.failure()
 }
 
-// push queues the current packet and, at a block's end, the block's last one.
+// push queues the current packet.
 func (f *File) push() error {
 	p := f.current
 	f.current = nil
 	f.filled = p.end()
-	if err := f.enqueue(p); err != nil {
-		return err
-	}
-	if f.filled == f.blockSize {
-		return f.queueEnd()
-	}
-	return nil
+	return f.enqueue(p)
 }
 
-// queueEnd queues the block's last packet.
+// queueSync queues a packet that has each DataNode write what it has of the block to its disk.
+// It is empty: for a packet of bytes that a DataNode has already, as one that is sent again or
+// repeats a chunk's beginning, nothing is written (BlockReceiver.receivePacket).
+func (f *File) queueSync() error {
+	p := f.newPacket(f.at(), 0)
+	p.sync = true
+	return f.enqueue(p)
+}
+
+// queueEnd queues the block's last packet. Its bytes are on the disks before, if they are to be:
+// where the last packet is lost with its connection, DataNodes end the block without writing it
+// to their disks (FsDatasetImpl.recoverClose). The last packet asks, too: for the directory that
+// the block is moved to (BlockReceiver.dirSyncOnFinalize).
 func (f *File) queueEnd() error {
+	if f.syncEnds {
+		if err := f.queueSync(); err != nil {
+			return err
+		}
+	}
 	p := f.newPacket(f.filled, 0)
 	p.last, p.sync = true, f.syncEnds
 	f.filled = 0
@@ -261,10 +277,8 @@ func (f *File) Close() error {
 }
 
 func (f *File) close() error {
-	if p := f.current; p != nil {
-		f.current = nil
-		f.filled = p.end()
-		if err := f.enqueue(p); err != nil {
+	if f.current != nil {
+		if err := f.push(); err != nil {
 			return err
 		}
 	}

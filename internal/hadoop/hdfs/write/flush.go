@@ -16,9 +16,9 @@ func (f *File) Flush(ctx context.Context) error { return f.flush(ctx, false, tru
 // Drain is Flush without the report to the NameNode: readers may see less.
 func (f *File) Drain(ctx context.Context) error { return f.flush(ctx, false, false) }
 
-// Sync is Flush with the DataNodes' disks (hsync). It does not reach blocks that were full
-// before the first call of Sync or SyncEnds: they are on disk when the DataNodes' kernels have
-// written them.
+// Sync is Flush with the DataNodes' disks (hsync). It does not reach blocks that had
+// ended before the first call of Sync or SyncEnds: they are on disk when the DataNodes' kernels
+// have written them.
 func (f *File) Sync(ctx context.Context) error {
 	f.SyncEnds()
 	return f.flush(ctx, true, true)
@@ -34,7 +34,6 @@ func (f *File) flush(ctx context.Context, sync, tell bool) error {
 	}
 	f.flushed.Store(true)
 	if p := f.current; p != nil && p.n > p.repeated {
-		p.sync = sync
 		tail := min(p.n, int(p.end()%int64(f.c.o.Checksum.Bytes)))
 		last := append([]byte(nil), p.data()[p.n-tail:]...)
 		end := p.end()
@@ -48,12 +47,9 @@ func (f *File) flush(ctx context.Context, sync, tell bool) error {
 			f.current = f.newPacket(f.filled, len(last))
 			f.current.repeated = f.current.add(last)
 		}
-	} else if at := f.at(); sync && at > 0 {
-		// All was sent before, but maybe not to the disks. A packet without new
-		// bytes would not do it (BlockReceiver.receivePacket); an empty one does.
-		p := f.newPacket(at, 0)
-		p.sync = true
-		if err := f.enqueue(p); err != nil {
+	}
+	if sync && f.at() > 0 {
+		if err := f.queueSync(); err != nil {
 			return err
 		}
 	}
@@ -61,9 +57,6 @@ func (f *File) flush(ctx context.Context, sync, tell bool) error {
 		return err
 	}
 	length := f.at()
-	if length == 0 && f.length > 0 {
-		length = f.blockSize // of a block that is full, which the NameNode learns with the next one only
-	}
 	if length == 0 {
 		return nil
 	}

@@ -184,12 +184,9 @@ func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 	slow := make([]int, nodes) // acks in a row that said so
 	for {
 		ack := &wire.PipelineAckProto{}
-		_, err := r.Peek(1)
+		err := transfer.Receive(r, ack)
 		if errors.Is(err, os.ErrDeadlineExceeded) && p.mayTakeLonger() {
 			continue
-		}
-		if err == nil {
-			err = transfer.Receive(r, ack)
 		}
 		if err != nil {
 			p.fail(0, fmt.Errorf("the pipeline ended: %w", err))

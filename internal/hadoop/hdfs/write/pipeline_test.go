@@ -57,6 +57,26 @@ func TestAFlushPastADataNodeThatAcksNothing(t *testing.T) {
 	})
 }
 
+// TestALateAck: an ack that comes late, or of which a part does, is taken, and the pipeline stays.
+func TestALateAck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nn := &fakeNN{nodes: []*wire.DatanodeInfoProto{dn("late", 1), dn("well", 2)}}
+		late := &fakeDN{acks: true, reads: true, answers: true, pause: answerLimit + time.Second}
+		c := New(nn, Options{Replication: 2, Dial: dialTo(map[string]*fakeDN{"late": late, "well": {acks: true, reads: true, answers: true}})})
+		f, err := c.Create(t.Context(), "/f", 0o644, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = f.Write([]byte("an event")); err == nil {
+			err = f.Flush(t.Context())
+		}
+		if err != nil || nn.stamp != 1 {
+			t.Errorf("the pipeline was built %d times: %v", nn.stamp, err)
+		}
+		_ = f.Abort()
+	})
+}
+
 // TestTheSenderDoesNotOutwaitTheProbe: one that answers nothing at all, and takes no bytes, is found by a probe after 5 s.
 func TestTheSenderDoesNotOutwaitTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -101,26 +121,91 @@ func TestAFlushAtABlocksEdgeIsVisible(t *testing.T) {
 	}
 }
 
-// TestBlocksEndOnTheDisks: after SyncEnds, each block that ends is on the disks, whatever was flushed.
+// onDisks writes to two DataNodes, of which first is the first of the pipeline.
+func onDisks(first *fakeDN) (*Client, *fakeDisks) {
+	disks := &fakeDisks{}
+	first.acks, first.reads, first.answers, first.disks = true, true, true, disks
+	second := &fakeDN{acks: true, reads: true, answers: true, endless: first.endless, disks: disks}
+	nn := &fakeNN{nodes: []*wire.DatanodeInfoProto{dn("first", 1), dn("second", 2)}}
+	return New(nn, Options{Replication: 2, BlockSize: 1 << 20, Dial: dialTo(map[string]*fakeDN{"first": first, "second": second})}), disks
+}
+
+// TestBlocksEndOnTheDisks: after SyncEnds, each block that ends is on the disks, whatever was
+// flushed, and though the connection ends with the block's last packet: what tells the DataNodes
+// the end in another way does not reach their disks.
 func TestBlocksEndOnTheDisks(t *testing.T) {
-	d := &fakeDN{acks: true, reads: true, answers: true}
-	c := New(&fakeNN{nodes: []*wire.DatanodeInfoProto{dn("well", 2)}}, Options{Replication: 1, BlockSize: 1 << 20, Dial: dialTo(map[string]*fakeDN{"well": d})})
-	for _, want := range []int{0, 3} {
+	for _, endless := range []bool{false, true} {
+		for _, syncs := range []bool{false, true} {
+			c, disks := onDisks(&fakeDN{endless: endless})
+			f, err := c.Create(t.Context(), "/f", 0o644, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if syncs {
+				f.SyncEnds()
+			}
+			if _, err = f.Write(make([]byte, 1<<20+1)); err == nil {
+				err = f.Flush(t.Context())
+			}
+			if err == nil {
+				_, err = f.Write(make([]byte, 1<<20))
+			}
+			if err == nil {
+				err = f.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := int64(0)
+			if syncs {
+				want = f.Length()
+			}
+			if got, synced := disks.sizes(); got != f.Length() || synced != want {
+				t.Errorf("connections end with blocks %v: of %d bytes the DataNodes have %d, and %d on their disks, want %d", endless, f.Length(), got, synced, want)
+			}
+		}
+	}
+}
+
+// TestSyncThoughADataNodeFails: those that are left have the bytes already, but not on their
+// disks; what is sent again brings them nothing, and they sync nothing for it.
+func TestSyncThoughADataNodeFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := &fakeDN{}
+		first.failsSync.Store(true)
+		c, disks := onDisks(first)
 		f, err := c.Create(t.Context(), "/f", 0o644, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want > 0 {
-			f.SyncEnds()
+		if _, err = f.Write(make([]byte, 1000)); err == nil {
+			err = f.Drain(t.Context())
 		}
-		if _, err := f.Write(make([]byte, 2<<20+1)); err != nil {
-			t.Fatal(err)
+		if err == nil {
+			_, err = f.Write(make([]byte, 1000))
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
+		if err == nil {
+			err = f.Sync(t.Context())
 		}
-		if got := int(d.synced.Load()); got != want {
-			t.Errorf("of 3 blocks %d were written to the disk, want %d", got, want)
+		if _, synced := disks.sizes(); err != nil || synced != f.Length() {
+			t.Errorf("after a sync of %d bytes %d are on the disks: %v", f.Length(), synced, err)
 		}
+		_ = f.Abort()
+	})
+}
+
+// TestASyncAtABlocksEdge: the first sync of a file reaches the block that has just become full.
+func TestASyncAtABlocksEdge(t *testing.T) {
+	c, disks := onDisks(&fakeDN{})
+	f, err := c.Create(t.Context(), "/f", 0o644, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Abort()
+	if _, err = f.Write(make([]byte, 1<<20)); err == nil {
+		err = f.Sync(t.Context())
+	}
+	if _, synced := disks.sizes(); err != nil || synced != f.Length() {
+		t.Errorf("after a sync of %d bytes %d are on the disks: %v", f.Length(), synced, err)
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"path"
 	"sync"
 	"syscall"
-	"time"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/defaults"
 	"holdfast/internal/hadoop/kms"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
@@ -26,17 +26,19 @@ import (
 // Zones are those of one file system. Its methods may be called from many
 // goroutines.
 type Zones struct {
-	nn   rpc.Caller
-	conf *conf.Conf
+	nn       rpc.Caller
+	defaults *defaults.Defaults
+	conf     *conf.Conf
 
-	mu       sync.Mutex
-	provider string
-	asked    time.Time // when the NameNode was asked for the provider
-	keys     *kms.Client
+	mu   sync.Mutex
+	keys *kms.Client
 }
 
-// New returns the zones of the file system whose ClientProtocol nn calls.
-func New(nn rpc.Caller, c *conf.Conf) *Zones { return &Zones{nn: nn, conf: c} }
+// New returns the zones of the file system whose ClientProtocol nn calls, and of which said are
+// the defaults.
+func New(nn rpc.Caller, said *defaults.Defaults, c *conf.Conf) *Zones {
+	return &Zones{nn: nn, defaults: said, conf: c}
+}
 
 // Close closes connections to key servers.
 func (z *Zones) Close() {
@@ -47,33 +49,18 @@ func (z *Zones) Close() {
 	}
 }
 
-// providerValid is how long the NameNode's answer about its provider is used
-// (dfs.client.server-defaults.validity.period.ms).
-const providerValid = time.Hour
-
 // Provider returns the URI of the file system's key servers; "" if it has none, and therefore
 // no zones. The NameNode's answer takes precedence over the configuration
 // (HdfsKMSUtil.getKeyProviderUri).
 func (z *Zones) Provider(ctx context.Context) (string, error) {
-	z.mu.Lock()
-	provider, asked := z.provider, z.asked
-	z.mu.Unlock()
-	if !asked.IsZero() && time.Since(asked) < providerValid {
-		return provider, nil
-	}
-	resp := &wire.GetServerDefaultsResponseProto{}
-	if err := z.nn.Call(ctx, "getServerDefaults", &wire.GetServerDefaultsRequestProto{}, resp); err != nil {
+	said, err := z.defaults.Get(ctx)
+	if err != nil {
 		return "", fmt.Errorf("asking for the key provider: %w", err)
 	}
-	defaults := resp.GetServerDefaults()
-	provider = defaults.GetKeyProviderUri()
-	if defaults.KeyProviderUri == nil { // of an older release
-		provider = z.conf.Get("hadoop.security.key.provider.path")
+	if said.KeyProviderUri == nil { // of an older release
+		return z.conf.Get("hadoop.security.key.provider.path"), nil
 	}
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.provider, z.asked = provider, time.Now()
-	return provider, nil
+	return said.GetKeyProviderUri(), nil
 }
 
 // Zone is a directory under which all files are encrypted.

@@ -10,6 +10,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/defaults"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -27,7 +28,7 @@ func TestUnknownEncryptionIsRefused(t *testing.T) {
 		zones = wire.CryptoProtocolVersionProto_ENCRYPTION_ZONES
 		ctr   = wire.CipherSuiteProto_AES_CTR_NOPADDING
 	)
-	z := New(noNameNode{}, conf.New(nil))
+	z := New(noNameNode{}, defaults.New(noNameNode{}), conf.New(nil))
 	defer z.Close()
 	for name, c := range map[string]struct {
 		version wire.CryptoProtocolVersionProto

@@ -14,6 +14,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/defaults"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/notice"
@@ -114,7 +115,7 @@ func TestCapture(t *testing.T) {
 			}
 			toNameNode := forward(t, u.Host)
 			nn := nameNode(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(toNameNode.port())), qop)
-			d, err := transfer.New(nn, hadoop, notice.None)
+			d, err := transfer.New(nn, defaults.New(nn), hadoop, notice.None)
 			if err != nil {
 				t.Fatal(err)
 			}
