@@ -53,6 +53,13 @@ var storageRules = []rule{
 		pkg:     "container", test: "TestTheUsersLinkStays/linked",
 	},
 	{
+		promise: "an agent does not wait forever for a lock that another program has on the checkpoint directory",
+		file:    "container/stage/checkpoints.go",
+		old:     `unix.LOCK_SH|unix.LOCK_NB)`,
+		new:     `unix.LOCK_SH)`,
+		pkg:     "container", test: "TestADirectoryThatAnotherProgramHasLocked",
+	},
+	{
 		promise: "what is at the checkpoint path already is not replaced",
 		file:    "container/stage/checkpoints.go",
 		old: `	if same(d, p.path) {
