@@ -336,6 +336,23 @@ var recoveryRules = []rule{
 		pkg:     "container/steer", test: "TestItsOwnPortIsFreeAtOnce",
 	},
 	{
+		promise: "no connect goes to the address of a peer that was lost while that was looked up",
+		file:    "container/steer/table.go",
+		old: `	if t.isCut(w) {
+		return nil, false
+	}
+`,
+		new: ``,
+		pkg: "container/steer", test: "TestAPeerThatIsLostWhileItsNameIsResolved",
+	},
+	{
+		promise: "a socket that a lost peer has refused can be connected to its successor",
+		file:    "container/steer/cut.go",
+		old:     `!unconnected(sock) && `,
+		new:     ``,
+		pkg:     "container/steer", test: "TestASocketThatWasRefusedByALostPeer",
+	},
+	{
 		promise: "a spare takes no task that belongs into another image",
 		file:    "am/core/spare.go",
 		old:     `(s.task != nil || t.role.Image == "") && `,
