@@ -343,7 +343,7 @@ var recoveryRules = []rule{
 	}
 `,
 		new: ``,
-		pkg: "container/steer", test: "TestAPeerThatIsLostWhileItsNameIsResolved",
+		pkg: "container/steer", test: "TestAPeerThatIsLostWhileItsNameIsResolved", limit: 4 * time.Minute,
 	},
 	{
 		promise: "a socket that a lost peer has refused can be connected to its successor",
@@ -351,6 +351,13 @@ var recoveryRules = []rule{
 		old:     `!unconnected(sock) && `,
 		new:     ``,
 		pkg:     "container/steer", test: "TestASocketThatWasRefusedByALostPeer",
+	},
+	{
+		promise: "a command of exec that waits for a file system holds up no attempt",
+		file:    "container/exec.go",
+		old:     `launch.Argv(command.Dir, argv), "/"`,
+		new:     `launch.Argv(command.Dir, argv)[3:], command.Dir`,
+		pkg:     "container", test: "TestACommandWaitsForItsFileSystem", limit: 6 * time.Minute,
 	},
 	{
 		promise: "a spare takes no task that belongs into another image",

@@ -1,6 +1,9 @@
 package mutation
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestLongEachStorageRuleHasATestThatFailsWithoutIt(t *testing.T) {
 	eachFailsWithout(t)
@@ -57,7 +60,7 @@ var storageRules = []rule{
 		file:    "container/stage/checkpoints.go",
 		old:     `unix.LOCK_SH|unix.LOCK_NB)`,
 		new:     `unix.LOCK_SH)`,
-		pkg:     "container", test: "TestADirectoryThatAnotherProgramHasLocked",
+		pkg:     "container", test: "TestADirectoryThatAnotherProgramHasLocked", limit: 4 * time.Minute,
 	},
 	{
 		promise: "what is at the checkpoint path already is not replaced",
