@@ -718,6 +718,21 @@ var storageRules = []rule{
 `,
 		pkg: "hdfsckpt/mount", test: "TestFilesAreOfTheirDirectory",
 	},
+	{
+		promise: "what is made in a store for the files of one directory does not stay there until the program ends",
+		file:    "hdfsckpt/mount/area/area.go",
+		old: `		a.removeOld(ctx)
+`,
+		new: ``,
+		pkg: "hdfsckpt/mount", test: "TestWhatIsMadeForADirectoryIsRemoved",
+	},
+	{
+		promise: "a directory in which a file is about to be made is not removed before",
+		file:    "hdfsckpt/mount/area/area.go",
+		old:     `s.live() || s.users > 0 {`,
+		new:     `s.live() {`,
+		pkg:     "hdfsckpt/mount/area", test: "TestADirectoryThatIsAboutToBeWrittenTo",
+	},
 
 	// Jobs.
 	{
