@@ -116,9 +116,10 @@ func TestACommandEndsWithItsStream(t *testing.T) {
 // one waits for it.
 func TestACommandWaitsForItsFileSystem(t *testing.T) {
 	needRoot(t)
-	dir, asked := hung(t)
+	dir, asked, answer := hung(t)
 	m := newMaster(t)
 	m.startAgent("c1", nil)
+	t.Cleanup(answer) // or the agent would wait for the command
 	c := m.agent()
 	c.send(assignment(nil))
 	c.prepared()

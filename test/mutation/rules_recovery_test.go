@@ -367,6 +367,15 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestWhatIsToldOfATaskWhoseDirectoryWasRemoved",
 	},
 	{
+		promise: "no task starts while a generation assembles, also not one outside of it whose agent has missed its start",
+		file:    "am/core/containers.go",
+		old: `	case unheard && t.state == running && j.phase == assembling: // it starts with the generation to come
+		j.becomeReady(t)
+`,
+		new: ``,
+		pkg: "am/core", test: "TestAnObserverIsNotStartedWhileAGenerationAssembles",
+	},
+	{
 		promise: "a spare takes no task that belongs into another image",
 		file:    "am/core/spare.go",
 		old:     `(s.task != nil || t.role.Image == "") && `,
