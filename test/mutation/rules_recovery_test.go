@@ -376,6 +376,14 @@ var recoveryRules = []rule{
 		pkg: "am/core", test: "TestAnObserverIsNotStartedWhileAGenerationAssembles",
 	},
 	{
+		promise: "where connections are forwarded, those of one job do not come out in another",
+		file:    "container/task.go",
+		old: `		t.peers.MoveTo(block)
+`,
+		new: ``,
+		pkg: "container", test: "TestJobsOnOneNodeDoNotMeet",
+	},
+	{
 		promise: "a spare takes no task that belongs into another image",
 		file:    "am/core/spare.go",
 		old:     `(s.task != nil || t.role.Image == "") && `,
