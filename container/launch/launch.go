@@ -54,7 +54,11 @@ func become(dir string, argv []string) error {
 		return fmt.Errorf("entering the task's working directory: %w", err)
 	}
 	path, err := exec.LookPath(argv[0])
-	if err != nil && !errors.Is(err, exec.ErrDot) { // the task's own PATH may be relative
+	switch {
+	case errors.Is(err, exec.ErrDot): // the task's own PATH may be relative
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("%q is not on the task's PATH (%s): give its full path", argv[0], os.Getenv("PATH"))
+	case err != nil:
 		return err
 	}
 	return fmt.Errorf("running %s: %w", path, syscall.Exec(path, argv, os.Environ()))

@@ -13,7 +13,8 @@ import (
 // that a silent loss is noticed at once rather than by TCP's timeouts of minutes. before is
 // what Replace returned: it selects connections that were steered to the peer by those or
 // earlier routes, or whose other end is where these lead. It returns their number. A connect
-// that is under way there goes on to where the peer is now.
+// that is under way there goes on to where the peer is now, or fails, if its caller does not
+// wait for it.
 func (s *Supervisor) Cut(before Routes, lost []netip.Addr, processes []int) int {
 	shut := map[uint64]bool{} // a socket may be held by many processes
 	for _, c := range s.table.cutBefore(before, lost) {
