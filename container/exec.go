@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/container/launch"
 	"holdfast/proto"
 	"holdfast/runtime/tasklog"
 )
@@ -179,10 +180,20 @@ func (x *execs) run(e *execution, argv []string, at *attempt) {
 		return
 	}
 	defer reader.Close()
+	failure, told, err := os.Pipe()
+	if err != nil {
+		writer.Close()
+		last.Error = fmt.Sprintf("making a pipe for a failure: %v", err)
+		return
+	}
+	defer failure.Close()
+	// Not by the box itself, which attempts would wait for, to start and to be killed.
 	command := at.command
-	command.Argv, command.Output, command.Standing = argv, writer, true
+	command.Argv, command.Dir = launch.Argv(command.Dir, argv), "/"
+	command.Output, command.Standing, command.Socket = writer, true, told
 	p, err := at.box.Exec(command)
 	writer.Close()
+	told.Close()
 	if err != nil {
 		last.Error = fmt.Sprintf("the command cannot be run: %v", err)
 		return
@@ -207,6 +218,10 @@ func (x *execs) run(e *execution, argv []string, at *attempt) {
 		}
 	}
 	watching.Wait()
+	if why := launch.Failure(failure); why != "" {
+		last.Error = "the command cannot be run: " + why
+		return
+	}
 	if status, known := p.Status(); known && !status.Signaled() {
 		last.Code = int32(status.ExitStatus())
 	}

@@ -1,6 +1,8 @@
 package container_test
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,5 +109,58 @@ func TestACommandEndsWithItsStream(t *testing.T) {
 			c.send(&proto.Exec{Id: id, Command: shell(`echo ran; exec sleep 1000`)})
 			return string(hear(c, (*proto.FromAgent).GetExecOutput).Output) == "ran\n"
 		})
+	}
+}
+
+// TestACommandWaitsForItsFileSystem: neither the end of the attempt nor the start of the next
+// one waits for it.
+func TestACommandWaitsForItsFileSystem(t *testing.T) {
+	needRoot(t)
+	dir, asked, answer := hung(t)
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	t.Cleanup(answer) // or the agent would wait for the command
+	c := m.agent()
+	c.send(assignment(nil))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`exec sleep 1000`)})
+	c.started()
+	c.send(&proto.Exec{Id: 1, Command: []string{filepath.Join(dir, "command")}})
+	select {
+	case <-asked:
+	case <-time.After(patience):
+		t.Fatal("nobody looks for the command")
+	}
+	c.send(&proto.Stop{})
+	if e := c.exited(); !e.Stopped {
+		t.Errorf("exited: %v", e)
+	}
+	c.send(&proto.Start{Attempt: 1, Command: shell(`exec sleep 1000`)})
+	c.started()
+}
+
+// TestACommandThatCannotBeRun: its client is told why.
+func TestACommandThatCannotBeRun(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(nil))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`exec sleep 1000`)})
+	c.started()
+	for name, why := range map[string]string{"no-such-command": "PATH", "/dev/null": "permission denied", "./missing": "no such file"} {
+		c.send(&proto.Exec{Id: 1, Command: []string{name}})
+		o := hear(c, (*proto.FromAgent).GetExecOutput)
+		if !o.Done || o.Code != -1 || !strings.Contains(o.Error, "cannot be run") || !strings.Contains(o.Error, name) || !strings.Contains(o.Error, why) {
+			t.Errorf("%s: %v", name, o)
+		}
+	}
+	c.send(&proto.Exec{Id: 1, Command: shell(`pwd; exit 3`)})
+	o := hear(c, (*proto.FromAgent).GetExecOutput)
+	if string(o.Output) != lastWorkDir(m)+"\n" {
+		t.Errorf("it runs in %q instead of %s", o.Output, lastWorkDir(m))
+	}
+	if o = hear(c, (*proto.FromAgent).GetExecOutput); !o.Done || o.Code != 3 || o.Error != "" {
+		t.Errorf("it has ended with %v", o)
 	}
 }

@@ -2,7 +2,9 @@ package container_test
 
 import (
 	"bufio"
+	"fmt"
 	"net"
+	"slices"
 	"testing"
 
 	"holdfast/container"
@@ -69,5 +71,55 @@ func TestConnectionsToAFormerAddressAreCut(t *testing.T) {
 				t.Errorf("exited: %v", e)
 			}
 		})
+	}
+}
+
+// asksPeer prints what a peer says to each of many connections.
+const asksPeer = `
+import socket
+for i in range(20):
+    with socket.create_connection(("ps-0", 4000)) as c:
+        print(c.makefile().read(), flush=True)
+`
+
+// TestJobsOnOneNodeDoNotMeet: where connections are forwarded, the tasks of two jobs may have
+// the same addresses and ports for their peers.
+func TestJobsOnOneNodeDoNotMeet(t *testing.T) {
+	var agents []*connected
+	for _, job := range []string{"job-1", "job-2"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Write([]byte(job)) // whoever asks looks at it
+				c.Close()
+			}
+		}()
+		m := newMaster(t)
+		m.startAgent("c1", func(c *container.Config) { c.NoSteering = true })
+		c := m.agent()
+		c.send(assignment(func(a *proto.Assign) {
+			a.Job = job
+			at := proto.TaskAddress{Port: 4000, Host: "127.0.0.1", RealPort: l.Addr().(*net.TCPAddr).Port}
+			a.Routes = proto.NewRoutes(nil, []proto.TaskAddress{at, {Port: 4001}, {Port: 4002}}, nil)
+		}))
+		if p := c.prepared(); p.Steering != "forwarding" {
+			t.Fatalf("prepared: %v", p)
+		}
+		agents = append(agents, c)
+	}
+	for i, c := range agents {
+		c.send(&proto.Start{Command: []string{"python3", "-c", asksPeer}})
+		own := fmt.Sprintf("job-%d", i+1)
+		if e := c.exited(); e.Code != 0 || len(e.Tail) != 20 || slices.ContainsFunc(e.Tail, func(said string) bool { return said != own }) {
+			t.Errorf("a task of %s has heard %q, %v", own, e.Tail, e)
+		}
 	}
 }

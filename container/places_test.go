@@ -327,3 +327,34 @@ func TestHeartbeatsInStoresWithoutAMaster(t *testing.T) {
 		return err == nil && now.ModTime().After(before.ModTime())
 	})
 }
+
+// TestADirectoryThatAnotherProgramHasLocked: an agent does not wait forever for the lock of a
+// checkpoint directory, and says who may have it.
+func TestADirectoryThatAnotherProgramHasLocked(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	for way, spec := range map[string]*proto.CheckpointSpec{
+		"mounted": {Path: dir, Uri: filepath.Join(t.TempDir(), "store")},
+		"linked":  {Path: "./train_logs", Uri: dir},
+	} {
+		m := newMaster(t)
+		if way == "mounted" {
+			m.startAgentProcess("c1", 0, nil)
+		} else {
+			m.startAgent("c1", func(c *container.Config) { c.NoNamespace = true })
+		}
+		c := m.agent()
+		c.send(assignment(func(a *proto.Assign) { a.Checkpoints = []*proto.CheckpointSpec{spec} }))
+		if tr := c.trouble(); !tr.NodeSpecific || !strings.Contains(tr.Detail, dir) || !strings.Contains(tr.Detail, "flock") {
+			t.Errorf("%s: trouble: %v", way, tr)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 
 	"holdfast/container"
 	"holdfast/container/gpu"
@@ -196,9 +197,9 @@ func TestStopEndsAllProcesses(t *testing.T) {
 	}
 }
 
-// hung is a directory on a file system that does not answer, and what is closed once somebody
-// has looked for a file there.
-func hung(t *testing.T) (dir string, asked <-chan struct{}) {
+// hung is a directory on a file system that does not answer, until answer is called, and what is
+// closed once somebody has looked for a file there.
+func hung(t *testing.T) (dir string, asked <-chan struct{}, answer func()) {
 	t.Helper()
 	d, answers := t.TempDir(), make(chan struct{})
 	root := &hangingDir{asked: make(chan struct{}), answers: answers}
@@ -206,13 +207,16 @@ func hung(t *testing.T) (dir string, asked <-chan struct{}) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	answer = sync.OnceFunc(func() { close(answers) })
 	t.Cleanup(func() {
-		close(answers)
-		if err := server.Unmount(); err != nil {
+		answer()
+		// By force: mount namespaces of other tests, which begin meanwhile, have it, too.
+		if err := unix.Unmount(d, unix.MNT_FORCE|unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
+		server.Wait()
 	})
-	return d, root.asked
+	return d, root.asked, answer
 }
 
 type hangingDir struct {
@@ -252,7 +256,7 @@ func TestAnAgentLeavesWhatCannotBeKilled(t *testing.T) {
 			[]string{"lease", "something of the task does not end"}},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			dir, asked := hung(t)
+			dir, asked, _ := hung(t)
 			m := newMaster(t)
 			r := m.startAgent("c1", func(c *container.Config) { c.EndLimit = time.Second })
 			a := m.agent()

@@ -192,15 +192,19 @@ type steerer interface {
 
 // steer starts steering the task's connections.
 func (t *task) steer(cfg Config, box *sandbox.Box) error {
-	own := t.peers.Own()
 	if err := box.Restrictions().Steer; err != nil {
-		t.forwarder = steer.NewForwarder(own, cfg.Host, t.log)
+		block, failed := steer.ClaimBlock()
+		if failed != nil {
+			return failure.Node(failed)
+		}
+		t.peers.MoveTo(block)
+		t.forwarder = steer.NewForwarder(block, t.peers.Own(), cfg.Host, t.log)
 		t.steerer = t.forwarder
 		t.prepared.Steering = "forwarding"
 		t.note("connections to peers on other hosts are forwarded by the agent, which copies their data, since this node does not allow better: %v", err)
 		return nil
 	}
-	t.Supervisor.Host(own, cfg.Host, t.peers.Virtual())
+	t.Supervisor.Host(t.peers.Own(), cfg.Host, t.peers.Virtual())
 	t.steerer = t.Supervisor
 	t.prepared.Steering = "seccomp"
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -39,6 +40,9 @@ type Attempt struct {
 	// Forwarded says that connections to peers are forwarded by the agent, which does
 	// so for the ports in Ports only.
 	Forwarded bool
+	// Virtual are the addresses by which the task reaches the others, in the order of Tasks;
+	// nil: those of VirtualAddress.
+	Virtual []netip.Addr
 	// Interface is the network interface by which peers reach the node, where programs
 	// would not find it by themselves; empty elsewhere.
 	Interface string

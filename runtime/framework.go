@@ -327,7 +327,11 @@ func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
 		if t == a.Task {
 			m.Node, m.Rank = len(m.Members), rank+a.Local
 		}
-		p := Peer{Task: t, Host: t.Name, Virtual: VirtualAddress(i), Port: a.Ports[t.Name], Processes: Processes(spec, t.Role), Launched: launchedProcesses(spec, t.Role)}
+		virtual := VirtualAddress(i)
+		if a.Virtual != nil {
+			virtual = a.Virtual[i].String()
+		}
+		p := Peer{Task: t, Host: t.Name, Virtual: virtual, Port: a.Ports[t.Name], Processes: Processes(spec, t.Role), Launched: launchedProcesses(spec, t.Role)}
 		m.Members = append(m.Members, p)
 		rank += p.Processes
 	}

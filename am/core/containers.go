@@ -236,10 +236,13 @@ func (j *Job) rejoined(t *task, e AgentConnected) {
 // compareAttempts puts right what an agent that is connected again, or this application
 // master, does not know of a task's attempt.
 func (j *Job) compareAttempts(t *task, e AgentConnected) {
+	unheard := e.Attempt < t.run.number || e.Attempt == t.run.number && e.TaskPID == 0 && e.Exited == nil // of this attempt
 	switch {
-	case e.Attempt < t.run.number && t.state == stopping && t.run.stop.reason != StopStalled: // it never heard of this attempt, and need not
+	case e.Attempt < t.run.number && t.state == stopping && t.run.stop.reason != StopStalled: // and need not hear of it
 		j.becomeReady(t)
-	case e.Attempt < t.run.number, e.Attempt == t.run.number && e.TaskPID == 0 && e.Exited == nil: // it never heard of this attempt
+	case unheard && t.state == running && j.phase == assembling: // it starts with the generation to come
+		j.becomeReady(t)
+	case unheard:
 		j.becomeStarted(t)
 		j.emit(j.startOf(t))
 	case e.Exited != nil && t.together() && t.state == stopping && e.Generation < j.generation-1:

@@ -207,7 +207,7 @@ func (j *Job) giveUpAgent(t *task) {
 	c, cause, why := t.loc.container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.loc.node)
 	switch {
 	case t.loc.orphan != nil:
-		cause, why = CauseNodeLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease, too: %s", t.loc.node, t.loc.orphan.why)
+		cause, why = CauseNodeLost, fmt.Sprintf("its agent%s has been without a connection for longer than its lease, too: %s", t.onNode(), t.loc.orphan.why)
 	case t.unreachable():
 		cause, why = CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.loc.node)
 	}

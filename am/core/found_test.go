@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,5 +64,35 @@ func TestWhatHasLostItsDirectoryLeavesThoughItIsFound(t *testing.T) {
 	p.wait(5 * time.Minute)
 	if k := p.named("worker-0"); k.Container == "c2" || k.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("worker-0 is %s in %s\n%s", k.State, k.Container, p.log.String())
+	}
+}
+
+// TestWhatIsToldOfATaskWhoseDirectoryWasRemoved: that it was killed, why, and once on which node.
+func TestWhatIsToldOfATaskWhoseDirectoryWasRemoved(t *testing.T) {
+	const why = "its container's directory on n1 was removed"
+	for name, x := range map[string]struct {
+		then func(p *player)
+		told string
+	}{
+		"it ends": {func(p *player) {}, "it was killed because " + why},
+		"its agent ends first": {func(p *player) {
+			p.step(core.AgentDisconnected{Container: "c1", Orderly: true})
+		}, "its agent has ended, too: " + why},
+	} {
+		p := play(t, psAndWorkers(1, 1), 0)
+		p.step(core.Begin{})
+		p.mute["TaskExited"] = name != "it ends"
+		p.step(core.AgentFailed{Container: "c1", Detail: why, DirectoryRemoved: true})
+		x.then(p)
+		p.wait(time.Minute)
+		told := ""
+		for line := range strings.Lines(p.log.String()) {
+			if strings.Contains(line, "Task:ps-0 Kind:lost") {
+				told += line
+			}
+		}
+		if !strings.Contains(told, x.told) || strings.Contains(told, "in order") || strings.Count(told, "n1") != 1 {
+			t.Errorf("%s: it is told\n%s\n%s", name, told, p.log.String())
+		}
 	}
 }

@@ -233,7 +233,7 @@ func (j *Job) agentLost(e AgentDisconnected) {
 		j.clearLocation(t)
 	case t.loc.orphan != nil && e.Orderly: // nothing more is reported of its container
 		j.agentGone(t)
-		j.loseContainer(t, CauseNodeLost, fmt.Sprintf("its agent on %s has ended, too: %s", t.loc.node, t.loc.orphan.why))
+		j.loseContainer(t, CauseNodeLost, fmt.Sprintf("its agent%s has ended, too: %s", t.onNode(), t.loc.orphan.why))
 	default:
 		j.becomeUnreachable(t, heard, heard.Add(j.limits.LeaseExpiry))
 		j.emit(Check{e.Container})

@@ -190,6 +190,16 @@ func (j *Job) closes(node string) (by time.Time, is bool) {
 type orphan struct {
 	until time.Time // its task has to leave
 	why   string    // YARN gave it up
+	// evicted: its directory was removed, of which why tells, with the node.
+	evicted bool
+}
+
+// onNode names the node of a task whose container is an orphan, unless the reason for that does.
+func (t *task) onNode() string {
+	if t.loc.orphan.evicted {
+		return ""
+	}
+	return " on " + t.loc.node
 }
 
 // orphaned has a task move out of such a container in order, as off a node that closes,
@@ -209,6 +219,7 @@ func (j *Job) orphaned(t *task, why string) {
 // included. What the task saves is lost, and others that save with it fail.
 func (j *Job) evict(t *task, why string) {
 	j.becomeOrphan(t, j.now, why)
+	t.loc.orphan.evicted = true
 	t.history.lastLoss = j.now
 	if s := t.run.stop; t.state == stopping && s.by.After(j.now.Add(j.limits.Stop)) {
 		j.halt(t, s.reason, s.cause, 0) // it had time to save
@@ -391,8 +402,10 @@ func (j *Job) depart(t *task, c Cause) {
 	}
 	if t.state.active() {
 		t.loss.why = "it was stopped in order on " + node
-		if t.loc.orphan != nil {
-			t.loss.why += ": " + t.loc.orphan.why
+		if o := t.loc.orphan; o != nil && o.evicted {
+			t.loss.why = "it was killed because " + o.why
+		} else if o != nil {
+			t.loss.why += ": " + o.why
 		}
 		j.noteFault(t, FaultLost, 0)
 		j.lost(t, c)

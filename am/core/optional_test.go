@@ -136,3 +136,35 @@ func TestAllRestartBesideAnObserver(t *testing.T) {
 	p.wait(time.Minute)
 	p.says("core.PrepareStore{AllDown:true Observed:true}")
 }
+
+// TestAnObserverIsNotStartedWhileAGenerationAssembles: also not one whose start its agent has
+// missed. It starts with the generation that it is told it belongs to.
+func TestAnObserverIsNotStartedWhileAGenerationAssembles(t *testing.T) {
+	p := play(t, append(ranks(2), optionalRole("evaluator", 0)), 3)
+	p.mute["TaskStarted"] = true
+	p.step(core.Begin{})
+	p.mute["TaskStarted"] = false
+	for _, c := range []string{"c1", "c2"} {
+		p.step(core.TaskStarted{Container: c, PID: 200})
+	}
+	p.step(core.AgentDisconnected{Container: "c3"})
+	p.mute["Allocated"] = true // the next generation takes its time
+	p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled})
+	before := p.log.Len()
+	p.step(core.AgentConnected{Container: "c3", Host: "h", PID: 100, Task: "evaluator-0", Port: 20000, PeerPort: 20000, Attempt: -1})
+	p.wait(time.Second)
+	if told := p.log.String()[before:]; strings.Contains(told, "core.Start{") {
+		t.Errorf("while generation 1 assembles:\n%s", told)
+	}
+	p.mute["Allocated"] = false
+	p.step(core.Allocated{Request: "worker-0/5", Container: "c9", Node: "n1"})
+	p.wait(time.Minute)
+	for _, name := range []string{"worker-0", "worker-1", "evaluator-0"} {
+		if got := p.named(name); got.State != proto.TaskState_TASK_STATE_RUNNING || got.Attempt != 1 {
+			t.Errorf("%s is %s, attempt %d", name, got.State, got.Attempt)
+		}
+	}
+	if told := p.log.String()[before:]; !strings.Contains(told, "core.Start{Container:c3 Task:evaluator-0 Attempt:1 Generation:1 ") || t.Failed() {
+		t.Errorf("%s", p.log.String())
+	}
+}

@@ -120,7 +120,7 @@ func (s *sim) act(a core.Action) {
 			fmt.Sscanf(a.Text, "generation %d:", &n)
 			s.explained[n] = true
 		}
-		free := strings.Contains(a.Text, "stopped in order") || strings.Contains(a.Text, unneeded)
+		free := strings.Contains(a.Text, "stopped in order") || strings.Contains(a.Text, "killed because its directory") || strings.Contains(a.Text, unneeded)
 		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted, core.CauseRequested, core.CauseScaledDown} {
 			free = free || strings.Contains(a.Text, c.String())
 		}

@@ -314,7 +314,7 @@ func (j *Job) becomeOrphan(t *task, until time.Time, why string) {
 	if t.loc.orphan == nil {
 		j.orphans++
 	}
-	t.loc.orphan = &orphan{until, why}
+	t.loc.orphan = &orphan{until: until, why: why}
 }
 
 // endOrphan: YARN knows of the container again, or the task has left it.

@@ -75,6 +75,14 @@ func (p *Peers) Take(r *proto.Routes) (cut []netip.Addr, err error) {
 	return cut, nil
 }
 
+// MoveTo has the tasks' addresses in a block of this agent's stand for them, instead of those
+// that are virtual, and the same for all agents.
+func (p *Peers) MoveTo(b *steer.Block) {
+	for i, a := range p.virtual {
+		p.virtual[i] = b.Address(a)
+	}
+}
+
 // Virtual returns the virtual addresses of the tasks, in the order of runtime.Tasks.
 func (p *Peers) Virtual() []netip.Addr { return p.virtual }
 
@@ -102,7 +110,7 @@ func (p *Peers) Table() []steer.Route {
 func (p *Peers) Command(words []string, variables map[string]string, port int, a runtime.Attempt) ([]string, map[string]string, error) {
 	spec := pb.Clone(p.spec).(*proto.JobSpec)
 	spec.Command, spec.Env = words, variables
-	a.Job, a.Task = p.job, p.tasks[p.own]
+	a.Job, a.Task, a.Virtual = p.job, p.tasks[p.own], p.virtual
 	a.Ports = make(map[string]int, len(p.tasks))
 	for i, t := range p.tasks {
 		if !slices.Contains(a.Absent, int32(i)) {

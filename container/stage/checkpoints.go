@@ -20,6 +20,7 @@ import (
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
+	"holdfast/internal/backoff"
 	"holdfast/proto"
 )
 
@@ -87,7 +88,7 @@ func (c *Checkpoints) Place(ctx context.Context, s *Stage, box *sandbox.Box, spe
 		if unmounted == nil {
 			err = p.mount(ctx, s, box, o)
 		} else {
-			err = p.link(unmounted, o.Alone)
+			err = p.link(ctx, unmounted, o.Alone)
 		}
 		if err != nil {
 			return unmounted, err
@@ -127,7 +128,7 @@ func (p *place) mount(ctx context.Context, s *Stage, box *sandbox.Box, o Checkpo
 	if p.store, err = s.options.Stores.Open(ctx, p.spec.Uri); err != nil {
 		return failure.Store(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
-	if err := p.takeDirectory(); err != nil {
+	if err := p.takeDirectory(ctx); err != nil {
 		return err
 	}
 	p.writer = o.Writer
@@ -158,7 +159,7 @@ func (p *place) mount(ctx context.Context, s *Stage, box *sandbox.Box, o Checkpo
 }
 
 // takeDirectory makes the mount point and protects it from being removed by others.
-func (p *place) takeDirectory() error {
+func (p *place) takeDirectory(ctx context.Context) error {
 	for range 100 {
 		_, err := os.Lstat(p.path)
 		isNew := errors.Is(err, fs.ErrNotExist)
@@ -179,7 +180,7 @@ func (p *place) takeDirectory() error {
 		if err != nil {
 			return failure.Node(fmt.Errorf("opening the directory %s, to mount checkpoints on: %w", p.path, err))
 		}
-		if err := unix.Flock(int(d.Fd()), unix.LOCK_SH); err != nil {
+		if err := lockShared(ctx, d); err != nil {
 			d.Close()
 			return failure.Node(fmt.Errorf("locking the directory %s, to mount checkpoints on: %w", p.path, err))
 		}
@@ -190,6 +191,26 @@ func (p *place) takeDirectory() error {
 		d.Close()
 	}
 	return failure.Node(fmt.Errorf("making the directory %s, to mount checkpoints on: others keep removing it", p.path))
+}
+
+// lockWait bounds the wait for the lock of a directory. An agent that removes the directory
+// holds it for an instant; any other program may hold it forever.
+const lockWait = 10 * time.Second
+
+// lockShared locks a directory as one of its users. flock(2) itself waits without a limit, and
+// an agent that waits in it cannot end.
+func lockShared(ctx context.Context, d *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	for wait := backoff.New(10*time.Millisecond, 250*time.Millisecond); ; {
+		err := unix.Flock(int(d.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		if !wait.Wait(ctx) {
+			return fmt.Errorf("another program holds an exclusive lock on it (flock), and has not let go of it within %s; lslocks shows which. End that, or choose another checkpoint path: %w", lockWait, err)
+		}
+	}
 }
 
 // same reports whether a path still names an open directory.
@@ -203,7 +224,7 @@ func same(d *os.File, path string) bool {
 }
 
 // link makes the path a link to the store's local directory.
-func (p *place) link(missing error, alone bool) error {
+func (p *place) link(ctx context.Context, missing error, alone bool) error {
 	if p.whole {
 		host, _ := os.Hostname()
 		report := failure.Node
@@ -230,7 +251,7 @@ func (p *place) link(missing error, alone bool) error {
 	if err != nil {
 		return failure.Store(fmt.Errorf("opening the checkpoint directory %s: %w", dir, err))
 	}
-	if err := unix.Flock(int(d.Fd()), unix.LOCK_SH); err != nil {
+	if err := lockShared(ctx, d); err != nil {
 		d.Close()
 		return failure.Node(fmt.Errorf("locking the checkpoint directory %s: %w", dir, err))
 	}

@@ -98,6 +98,9 @@ func client() {
 				return io.EOF
 			}
 			return errors.New(string(b[:n]))
+		case "write": // NAME
+			_, err := unix.Write(get(f[1]), []byte("x"))
+			return err
 		case "listen": // ADDRESS: says the port
 			l, err := net.Listen("tcp4", f[1])
 			if err != nil {

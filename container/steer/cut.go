@@ -12,8 +12,16 @@ import (
 // Cut shuts down the connections of processes to lost peers, given by virtual address, so
 // that a silent loss is noticed at once rather than by TCP's timeouts of minutes. before is
 // what Replace returned: it selects connections that were steered to the peer by those or
-// earlier routes, or whose other end is where these lead. It returns their number.
+// earlier routes, or whose other end is where these lead. It returns their number. A connect
+// that is under way there goes on to where the peer is now, or fails, if its caller does not
+// wait for it.
 func (s *Supervisor) Cut(before Routes, lost []netip.Addr, processes []int) int {
+	shut := map[uint64]bool{} // a socket may be held by many processes
+	for _, c := range s.table.cutBefore(before, lost) {
+		if c.cut() {
+			shut[c.cookie] = true
+		}
+	}
 	virtual := map[netip.Addr]bool{}
 	for _, a := range lost {
 		virtual[a] = true
@@ -27,7 +35,6 @@ func (s *Supervisor) Cut(before Routes, lost []netip.Addr, processes []int) int 
 			real[a] = true
 		}
 	}
-	shut := map[uint64]bool{} // a socket may be held by many processes
 	for _, p := range processes {
 		eachSocket(p, func(sock int) {
 			cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE)
@@ -42,7 +49,7 @@ func (s *Supervisor) Cut(before Routes, lost []netip.Addr, processes []int) int 
 					hit = real[peer]
 				}
 			}
-			if hit && unix.Shutdown(sock, unix.SHUT_RDWR) == nil {
+			if hit && !unconnected(sock) && unix.Shutdown(sock, unix.SHUT_RDWR) == nil {
 				shut[cookie] = true
 			}
 		})

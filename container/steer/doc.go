@@ -7,7 +7,8 @@
 //
 // A connect to a peer that is not there, because its virtual address has no route or no
 // process listens, is held for a second, since lost peers often return within moments, and
-// then refused; frameworks try again. The task's own virtual address always leads to
+// then refused; frameworks try again. One that waits for the answer of a peer that is lost
+// (Cut) goes on to where the peer is then. The task's own virtual address always leads to
 // itself, and bind(2) to it binds all addresses, since peers connect to the real one. Where
 // the task binds its own port, SO_REUSEADDR is set, so that its next attempt can listen
 // there at once.

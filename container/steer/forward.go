@@ -18,21 +18,21 @@ import (
 )
 
 // Forwarder replaces a Supervisor where the kernel does not allow one (before Linux 5.6): it
-// listens on the peers' virtual addresses, which are loopback addresses, and forwards
-// connections. Data is copied, bind is not steered, and only ports with a route are
-// forwarded.
+// listens on loopback addresses that stand for the peers' virtual ones, in a block that no other
+// agent of the host has, and forwards connections. Data is copied, bind is not steered, and only
+// ports with a route are forwarded.
 //
 // A peer on the same host whose port is the one that others know needs no forwarding: a
-// server that listens on all addresses can be reached at its virtual one. The agents of one
-// host share the listening sockets' port (SO_REUSEPORT), since all have the same routes.
+// server that listens on all addresses can be reached at any loopback address.
 //
 // Goroutines: one for each listener, and two for each connection; Close ends
 // them and waits.
 type Forwarder struct {
-	own  netip.Addr
-	host string
-	log  *logrus.Entry
-	wg   sync.WaitGroup
+	block *Block
+	own   netip.Addr
+	host  string
+	log   *logrus.Entry
+	wg    sync.WaitGroup
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -59,12 +59,12 @@ const (
 	forwardAgain, forwardAgainMax = 10 * time.Millisecond, 250 * time.Millisecond
 )
 
-// NewForwarder makes a forwarder for a task whose virtual address is own, on a
-// host that its peers reach as host.
-func NewForwarder(own netip.Addr, host string, log *logrus.Entry) *Forwarder {
+// NewForwarder makes a forwarder for a task, on a host that its peers reach as host. The
+// addresses of routes are in the block, which it owns from now on, and own is that of the task.
+func NewForwarder(block *Block, own netip.Addr, host string, log *logrus.Entry) *Forwarder {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Forwarder{
-		own: own, host: host, log: log, ctx: ctx, stop: stop,
+		block: block, own: own, host: host, log: log, ctx: ctx, stop: stop,
 		listeners: map[netip.AddrPort]*forwarding{}, conns: map[*net.TCPConn]netip.Addr{},
 	}
 }
@@ -94,7 +94,7 @@ func (f *Forwarder) Replace(routes []Route) Routes {
 			l.route = r
 			continue
 		}
-		l, err := listenShared(at)
+		l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
 		if err != nil {
 			f.log.WithError(err).WithField("address", at.String()).Error("cannot forward connections from a peer's virtual address; the task cannot reach that peer")
 			continue
@@ -104,21 +104,6 @@ func (f *Forwarder) Replace(routes []Route) Routes {
 		f.wg.Go(func() { f.accept(w) })
 	}
 	return Routes{}
-}
-
-func listenShared(at netip.AddrPort) (*net.TCPListener, error) {
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		var err error
-		e := c.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-		})
-		return errors.Join(e, err)
-	}}
-	l, err := config.Listen(context.Background(), "tcp4", at.String())
-	if err != nil {
-		return nil, err
-	}
-	return l.(*net.TCPListener), nil
 }
 
 func (f *Forwarder) accept(w *forwarding) {
@@ -253,4 +238,5 @@ func (f *Forwarder) Close() {
 	}
 	f.mu.Unlock()
 	f.wg.Wait()
+	f.block.Release()
 }

@@ -35,6 +35,10 @@ func (s *Supervisor) hold(fd int, n *notification, to netip.AddrPort) error {
 	end := time.Now().Add(held)
 	for wait := backoff.New(again, againMax); ; {
 		err := s.try(fd, n, to, &found)
+		if err == errMoved {
+			end = time.Now().Add(held)
+			continue
+		}
 		if !away(err) || s.table.isOwn(to.Addr()) || time.Now().After(end) || !wait.Wait(s.ctx) {
 			return err
 		}
@@ -54,25 +58,6 @@ type destination struct {
 // away reports whether a connect failed since no process listens there, or one
 // that is about to end.
 func away(err error) bool { return err == unix.ECONNREFUSED || err == unix.ECONNRESET }
-
-// connect is connect(2), except that for a nonblocking socket it waits a moment, to return a
-// failure that comes at once. back: it is not the first connect to the peer.
-func connect(sock int, sa unix.Sockaddr, back bool) error {
-	for {
-		switch err := unix.Connect(sock, sa); {
-		case err == unix.EINTR:
-		case err == unix.EINPROGRESS && failed(sock, back):
-			// The kernel returns the error from the next call, after which the socket can
-			// be connected again.
-			if err := unix.Connect(sock, sa); err != nil {
-				return err
-			}
-			return unix.EINPROGRESS
-		default:
-			return err
-		}
-	}
-}
 
 // failed waits a while for the end of a connect, and reports whether it failed.
 func failed(sock int, back bool) bool {

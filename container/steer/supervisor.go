@@ -170,8 +170,12 @@ func (s *Supervisor) try(fd int, n *notification, to netip.AddrPort, known *dest
 	if !ok {
 		return unix.ECONNREFUSED
 	}
+	way := way{virtual: to.Addr().Unmap(), number: number}
 	if known.route != route {
 		target, err := s.resolve(route)
+		if err != nil && s.table.wasCut(way) {
+			return errMoved
+		}
 		if err != nil {
 			s.log.WithError(err).WithField("peer", to.String()).Warn("the host of a peer has no address")
 			return unix.EHOSTUNREACH
@@ -184,11 +188,12 @@ func (s *Supervisor) try(fd int, n *notification, to netip.AddrPort, known *dest
 		return err
 	}
 	defer unix.Close(sock)
-	back := false
-	if cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE); err == nil {
-		back = s.table.remember(cookie, way{virtual: to.Addr().Unmap(), number: number})
+	c, back := s.table.begin(sock, way)
+	if c == nil {
+		return errMoved
 	}
-	return connect(sock, sockaddr(v6, target), back)
+	defer s.table.end(c)
+	return c.connect(sockaddr(v6, target), back)
 }
 
 // socket returns a duplicate of the notification's socket, and whether it is an IPv6 socket. It

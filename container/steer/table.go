@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // Route says where a virtual address leads.
@@ -40,12 +42,20 @@ type table struct {
 	order   []uint64
 	next    int
 	tried   map[netip.Addr]bool // virtual addresses to which one was
+
+	underway map[*connecting]bool
+	cut      map[netip.Addr]int // the last Routes whose connections to a virtual address were cut
 }
 
 // remembered bounds how many sockets are remembered.
 const remembered = 8192
 
-func newTable() *table { return &table{steered: map[uint64]way{}, tried: map[netip.Addr]bool{}} }
+func newTable() *table {
+	return &table{
+		steered: map[uint64]way{}, tried: map[netip.Addr]bool{},
+		underway: map[*connecting]bool{}, cut: map[netip.Addr]int{},
+	}
+}
 
 func (t *table) host(own netip.Addr, at string, virtual []netip.Addr) {
 	real, err := netip.ParseAddr(at)
@@ -117,11 +127,66 @@ func (t *table) lookup(to netip.AddrPort) (r Route, number int, steer, ok bool) 
 	return r, t.present.number, true, ok
 }
 
-// remember records where a socket is steered to, and reports whether one was before.
-func (t *table) remember(cookie uint64, w way) (before bool) {
+// begin records that a socket is about to be connected, and where it is steered to. before
+// reports whether one was steered there before. c is nil if the routes that led there have been
+// cut since they were looked up. end must be called once the connect has returned.
+func (t *table) begin(sock int, w way) (c *connecting, before bool) {
+	cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.isCut(w) {
+		return nil, false
+	}
 	before, t.tried[w.virtual] = t.tried[w.virtual], true
+	if err == nil {
+		t.remember(cookie, w)
+	}
+	c = &connecting{way: w, cookie: cookie, sock: sock}
+	t.underway[c] = true
+	return c, before
+}
+
+// end records that a connect has returned; its socket may be closed from then on.
+func (t *table) end(c *connecting) {
+	t.mu.Lock()
+	delete(t.underway, c)
+	t.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+// isCut reports whether connections of that way have been cut; t.mu is held.
+func (t *table) isCut(w way) bool {
+	last, any := t.cut[w.virtual]
+	return any && w.number <= last
+}
+
+func (t *table) wasCut(w way) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.isCut(w)
+}
+
+// cutBefore has connects fail that lead to virtual addresses by some routes or earlier ones,
+// and returns those that are under way.
+func (t *table) cutBefore(before Routes, lost []netip.Addr) []*connecting {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range lost {
+		t.cut[a] = max(t.cut[a], before.number)
+	}
+	var list []*connecting
+	for c := range t.underway {
+		if slices.Contains(lost, c.way.virtual) && t.isCut(c.way) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// remember records where a socket was steered to; t.mu is held.
+func (t *table) remember(cookie uint64, w way) {
 	if _, known := t.steered[cookie]; !known {
 		if len(t.order) < remembered {
 			t.order = append(t.order, cookie)
@@ -132,7 +197,6 @@ func (t *table) remember(cookie uint64, w way) (before bool) {
 		}
 	}
 	t.steered[cookie] = w
-	return before
 }
 
 func (t *table) went(cookie uint64) (way, bool) {

@@ -1,6 +1,7 @@
 package mount_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,6 +62,48 @@ func TestFilesAreOfTheirDirectory(t *testing.T) {
 	}
 	if writers, err := writers.List(t.Context(), localStore(t, dir)); err != nil || len(writers) > 0 {
 		t.Errorf("left are the writers %q, %v", writers, err)
+	}
+}
+
+// TestWhatIsMadeForADirectoryIsRemoved: a program that makes a directory for each checkpoint, of
+// which each passes on something else, leaves no directory in the store for each until it ends.
+func TestWhatIsMadeForADirectoryIsRemoved(t *testing.T) {
+	m, dir := mountLocal(t)
+	mount.StagesLive(t, 0)
+	p := newProcess(t)
+	made := func() []string {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(dir, writers.Dir(""), "*", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	const group = 4242
+	for i := range 5 {
+		checkpoint := fmt.Sprintf("checkpoint-%d", i)
+		at := filepath.Join(dir, checkpoint)
+		err := os.Mkdir(at, 0o755)
+		if err == nil {
+			err = os.Chown(at, -1, group+i)
+		}
+		if err == nil {
+			err = os.Chmod(at, 0o775|os.ModeSetgid)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		half := p.open(m.path(checkpoint+"/half"), forNew)
+		p.write(half, "half")
+		p.put(m.path(checkpoint+"/whole"), "whole")
+		if n := len(made()); n < 1 || n > 3 { // for half, for whole, and for the last checkpoint
+			t.Errorf("with %s there are %d directories for new files: %q", checkpoint, n, made())
+		}
+		p.write(half, " and half")
+		p.close(half)
+		if got := p.get(m.path(checkpoint + "/half")); got != "half and half" {
+			t.Errorf("%s/half is %q", checkpoint, got)
+		}
 	}
 }
 

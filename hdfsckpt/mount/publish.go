@@ -16,24 +16,25 @@ import (
 )
 
 // temporaryFor chooses a hidden name in the area of this mount for a file that is to be
-// called base in d.
-func (f *FS) temporaryFor(ctx context.Context, d *node, base string) (string, error) {
-	dir, err := f.stageFor(ctx, d)
-	return path.Join(dir, store.TemporaryFor(base)), err
+// called base in d. release is to be called once the file is there, or will not be made.
+func (f *FS) temporaryFor(ctx context.Context, d *node, base string) (name string, release func(), err error) {
+	dir, release, err := f.stageFor(ctx, d)
+	return path.Join(dir, store.TemporaryFor(base)), release, err
 }
 
-// stageFor finds or makes the directory of the area for new files of d.
-func (f *FS) stageFor(ctx context.Context, d *node) (string, error) {
-	dir, err := f.area.Dir(ctx)
+// stageFor finds or makes the directory of the area for new files of d, which stays at least
+// until release is called.
+func (f *FS) stageFor(ctx context.Context, d *node) (dir string, release func(), err error) {
+	dir, err = f.area.Dir(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	birth, err := f.birth(ctx, d)
 	if errors.Is(err, syscall.ENOENT) { // removed meanwhile: what is written to will not be published there
-		return dir, nil
+		return dir, func() {}, nil
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	target, ok := f.path(d)
 	if !ok {
@@ -70,10 +71,11 @@ func (f *FS) birth(ctx context.Context, d *node) (string, error) {
 
 // makeEmpty puts an empty file under a name, in one step.
 func (f *FS) makeEmpty(ctx context.Context, d *node, name string, perm fs.FileMode) error {
-	hidden, err := f.temporaryFor(ctx, d, path.Base(name))
+	hidden, release, err := f.temporaryFor(ctx, d, path.Base(name))
 	if err != nil {
 		return err
 	}
+	defer release()
 	w, err := f.store.Stage(ctx, hidden, perm)
 	if err != nil {
 		return err
@@ -147,10 +149,11 @@ func (w *work) createTemporary(ctx context.Context) (store.Writer, error) {
 	if d == nil {
 		return nil, syscall.ESTALE
 	}
-	name, err := w.f.temporaryFor(ctx, d, base)
+	name, release, err := w.f.temporaryFor(ctx, d, base)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	if visible, ok := w.f.path(w.n); ok {
 		if err := store.Movable(ctx, w.f.store, path.Dir(name), visible); err != nil {
 			return nil, err

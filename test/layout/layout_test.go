@@ -50,6 +50,7 @@ var rooms = map[string][]string{
 	"container":                   {"container/...", "hdfsckpt/store", "runtime", "runtime/tasklog", "runtime/tfevents", "proto", "internal/jobtls", "internal/nodump", "internal/ownlog", "internal/hadoop/conf"},
 	"container/failure":           {"proto"},
 	"container/gpu":               {"container/failure"},
+	"container/launch":            {},
 	"container/master":            {"hdfsckpt/mount", "hdfsckpt/store", "hdfsckpt/writers", "internal/jobtls", "proto"},
 	"container/output":            {"hdfsckpt/store", "internal/logtimes", "proto", "runtime/tasklog"},
 	"container/peers":             {"container/failure", "container/sandbox", "container/steer", "internal/hadoop/conf", "proto", "runtime"},

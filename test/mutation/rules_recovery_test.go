@@ -392,6 +392,54 @@ var recoveryRules = []rule{
 		pkg:     "container/steer", test: "TestItsOwnPortIsFreeAtOnce",
 	},
 	{
+		promise: "no connect goes to the address of a peer that was lost while that was looked up",
+		file:    "container/steer/table.go",
+		old: `	if t.isCut(w) {
+		return nil, false
+	}
+`,
+		new: ``,
+		pkg: "container/steer", test: "TestAPeerThatIsLostWhileItsNameIsResolved", limit: 4 * time.Minute,
+	},
+	{
+		promise: "a socket that a lost peer has refused can be connected to its successor",
+		file:    "container/steer/cut.go",
+		old:     `!unconnected(sock) && `,
+		new:     ``,
+		pkg:     "container/steer", test: "TestASocketThatWasRefusedByALostPeer",
+	},
+	{
+		promise: "a command of exec that waits for a file system holds up no attempt",
+		file:    "container/exec.go",
+		old:     `launch.Argv(command.Dir, argv), "/"`,
+		new:     `launch.Argv(command.Dir, argv)[3:], command.Dir`,
+		pkg:     "container", test: "TestACommandWaitsForItsFileSystem", limit: 6 * time.Minute,
+	},
+	{
+		promise: "a task that was killed since its directory was removed is not said to have been stopped in order",
+		file:    "am/core/moving.go",
+		old:     `o != nil && o.evicted {`,
+		new:     `o != nil && false {`,
+		pkg:     "am/core", test: "TestWhatIsToldOfATaskWhoseDirectoryWasRemoved",
+	},
+	{
+		promise: "no task starts while a generation assembles, also not one outside of it whose agent has missed its start",
+		file:    "am/core/containers.go",
+		old: `	case unheard && t.state == running && j.phase == assembling: // it starts with the generation to come
+		j.becomeReady(t)
+`,
+		new: ``,
+		pkg: "am/core", test: "TestAnObserverIsNotStartedWhileAGenerationAssembles",
+	},
+	{
+		promise: "where connections are forwarded, those of one job do not come out in another",
+		file:    "container/task.go",
+		old: `		t.peers.MoveTo(block)
+`,
+		new: ``,
+		pkg: "container", test: "TestJobsOnOneNodeDoNotMeet",
+	},
+	{
 		promise: "a spare takes no task that belongs into another image",
 		file:    "am/core/spare.go",
 		old:     `(s.task != nil || t.role.Image == "") && `,

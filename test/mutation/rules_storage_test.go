@@ -1,6 +1,9 @@
 package mutation
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestLongEachStorageRuleHasATestThatFailsWithoutIt(t *testing.T) {
 	eachFailsWithout(t)
@@ -51,6 +54,13 @@ var storageRules = []rule{
 		old:     `if strings.HasSuffix(to, linkMark) && same(p.lock, p.path) {`,
 		new:     `if to != "" && same(p.lock, p.path) {`,
 		pkg:     "container", test: "TestTheUsersLinkStays/linked",
+	},
+	{
+		promise: "an agent does not wait forever for a lock that another program has on the checkpoint directory",
+		file:    "container/stage/checkpoints.go",
+		old:     `unix.LOCK_SH|unix.LOCK_NB)`,
+		new:     `unix.LOCK_SH)`,
+		pkg:     "container", test: "TestADirectoryThatAnotherProgramHasLocked", limit: 4 * time.Minute,
 	},
 	{
 		promise: "what is at the checkpoint path already is not replaced",
@@ -751,6 +761,21 @@ var storageRules = []rule{
 	}
 `,
 		pkg: "hdfsckpt/mount", test: "TestFilesAreOfTheirDirectory",
+	},
+	{
+		promise: "what is made in a store for the files of one directory does not stay there until the program ends",
+		file:    "hdfsckpt/mount/area/area.go",
+		old: `		a.removeOld(ctx)
+`,
+		new: ``,
+		pkg: "hdfsckpt/mount", test: "TestWhatIsMadeForADirectoryIsRemoved",
+	},
+	{
+		promise: "a directory in which a file is about to be made is not removed before",
+		file:    "hdfsckpt/mount/area/area.go",
+		old:     `s.live() || s.users > 0 {`,
+		new:     `s.live() {`,
+		pkg:     "hdfsckpt/mount/area", test: "TestADirectoryThatIsAboutToBeWrittenTo",
 	},
 
 	// Jobs.

@@ -5,8 +5,12 @@ package area
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,15 +30,19 @@ type Area struct {
 	mu     sync.Mutex
 	dir    string            // "" until it is made
 	stages map[string]*stage // by what their files get (store.Info.Birth)
-	made   []string          // directories of stages, of those before too
+	made   []*stage          // all that may still be there
 }
 
 // stage is a directory in the area whose files inherit the same as those of their target
 // directory: the group, the access control list, the storage policy.
 type stage struct {
-	dir  string
-	made time.Time
+	dir   string
+	made  time.Time // zero: the area itself
+	users int       // of For, that may be about to make a file in it
 }
+
+// live reports whether new files may be made in a stage.
+func (s *stage) live() bool { return s.made.IsZero() || time.Since(s.made) < StageLife }
 
 // New returns the area of the mount that is called writer (writers.Dir).
 func New(s store.Store, writer string, log *logrus.Entry) *Area {
@@ -66,27 +74,49 @@ func (a *Area) Dir(ctx context.Context) (string, error) {
 }
 
 // For finds or makes the directory for new files of a target directory, which get by birth
-// what it says (store.Info.Birth). target is empty if that directory is no longer there.
-func (a *Area) For(ctx context.Context, target, birth string) (string, error) {
+// what it says (store.Info.Birth). target is empty if that directory is no longer there. The
+// directory stays until release is called at least, and then as long as there is a file in it.
+func (a *Area) For(ctx context.Context, target, birth string) (dir string, release func(), err error) {
 	area, err := a.Dir(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.stages[birth]
-	if s != nil && (s.made.IsZero() || time.Since(s.made) < StageLife) {
-		return s.dir, nil
+	if s == nil || !s.live() {
+		if target == "" {
+			return area, func() {}, nil
+		}
+		a.removeOld(ctx)
+		made, err := a.makeStage(ctx, target)
+		if err != nil {
+			return "", nil, err
+		}
+		s = &stage{dir: made, made: time.Now()}
+		a.stages[birth] = s
+		a.made = append(a.made, s)
 	}
-	if target == "" {
-		return area, nil
-	}
-	made, err := a.makeStage(ctx, target)
-	if err != nil {
-		return "", err
-	}
-	a.stages[birth] = &stage{made, time.Now()}
-	return made, nil
+	s.users++
+	return s.dir, func() {
+		a.mu.Lock()
+		s.users--
+		a.mu.Unlock()
+	}, nil
+}
+
+// removeOld removes the stages in which no file will be made any longer, and none is. Where each
+// directory of the program's has an access control list, each has a stage of its own.
+func (a *Area) removeOld(ctx context.Context) {
+	ctx = store.Tidying(ctx)
+	a.made = slices.DeleteFunc(a.made, func(s *stage) bool {
+		if s.live() || s.users > 0 {
+			return false
+		}
+		err := a.store.Remove(ctx, s.dir)
+		return err == nil || errors.Is(err, fs.ErrNotExist) // else there is a file, or the next call tries again
+	})
+	maps.DeleteFunc(a.stages, func(_ string, s *stage) bool { return !s.live() && !slices.Contains(a.made, s) })
 }
 
 // makeStage makes a directory in target, so that it inherits what files there do, and moves
@@ -103,7 +133,6 @@ func (a *Area) makeStage(ctx context.Context, target string) (string, error) {
 		_ = a.store.Remove(ctx, born)
 		return "", err
 	}
-	a.made = append(a.made, base)
 	if err := store.SameStorage(ctx, a.store, target, dir); err != nil {
 		a.log.Warnf("files for %s are written with the storage policy of %s: %v", target, a.dir, err)
 	}
@@ -123,8 +152,8 @@ func (a *Area) Remove() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()
-	for _, base := range a.made {
-		_ = a.store.Remove(ctx, path.Join(a.dir, base))
+	for _, s := range a.made {
+		_ = a.store.Remove(ctx, s.dir)
 	}
 	_ = a.store.Remove(ctx, a.dir)
 }
