@@ -74,7 +74,7 @@ func TestWhatIsToldOfATaskWhoseDirectoryWasRemoved(t *testing.T) {
 		then func(p *player)
 		told string
 	}{
-		"it ends": {func(p *player) {}, "it was killed because " + why},
+		"it ends": {func(p *player) {}, "it was ended because " + why},
 		"its agent ends first": {func(p *player) {
 			p.step(core.AgentDisconnected{Container: "c1", Orderly: true})
 		}, "its agent has ended, too: " + why},

@@ -403,7 +403,7 @@ func (j *Job) depart(t *task, c Cause) {
 	if t.state.active() {
 		t.loss.why = "it was stopped in order on " + node
 		if o := t.loc.orphan; o != nil && o.evicted {
-			t.loss.why = "it was killed because " + o.why
+			t.loss.why = "it was ended because " + o.why
 		} else if o != nil {
 			t.loss.why += ": " + o.why
 		}

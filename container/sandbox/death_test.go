@@ -56,21 +56,24 @@ func (silent) Lookup(<-chan struct{}, *fuse.InHeader, string, *fuse.EntryOut) fu
 	select {}
 }
 
-// playAgent serves a mount to a task, whose output is descriptor 3.
-func playAgent(dir string) error {
-	b, err := sandbox.Start(context.Background(), sandbox.Options{NoSteering: true})
-	if err != nil {
-		return err
-	}
+func mountSilent(b *sandbox.Box, dir string) error {
 	options := fmt.Sprintf("rootmode=40000,user_id=%d,group_id=%d", os.Geteuid(), os.Getegid())
-	err = b.Mount(dir, options, func(fd int) error {
+	return b.Mount(dir, options, func(fd int) error {
 		s, err := fuse.NewServer(silent{fuse.NewDefaultRawFileSystem()}, fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{})
 		if err == nil {
 			go s.Serve()
 		}
 		return err
 	})
+}
+
+// playAgent serves a mount to a task, whose output is descriptor 3.
+func playAgent(dir string) error {
+	b, err := sandbox.Start(context.Background(), sandbox.Options{NoSteering: true})
 	if err != nil {
+		return err
+	}
+	if err := mountSilent(b, dir); err != nil {
 		return err
 	}
 	p, err := b.Exec(sandbox.Command{

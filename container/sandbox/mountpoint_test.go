@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
-
 	"holdfast/container/sandbox"
 )
 
@@ -22,15 +20,7 @@ func withMount(t *testing.T, dir string) (*sandbox.Box, *sandbox.Process) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	options := fmt.Sprintf("rootmode=40000,user_id=%d,group_id=%d", os.Geteuid(), os.Getegid())
-	err = b.Mount(dir, options, func(fd int) error {
-		s, err := fuse.NewServer(silent{fuse.NewDefaultRawFileSystem()}, fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{})
-		if err == nil {
-			go s.Serve()
-		}
-		return err
-	})
-	if err != nil {
+	if err := mountSilent(b, dir); err != nil {
 		t.Fatal(err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
