@@ -96,7 +96,6 @@ func (j *Job) Stacks(ctx context.Context, tasks []string, see func(TaskStacks)) 
 	return errors.Join(failed...)
 }
 
-// execError says what is wrong with a call of Exec that was sent.
 // probe reports whether the application master answers. An error of a call after that says nothing of
 // whether it has arrived.
 func probe(ctx context.Context, m *master) error {
