@@ -96,6 +96,22 @@ func TestLinksAreRemovedAndNotWhatTheyLeadTo(t *testing.T) {
 	}
 }
 
+// TestADeepDirectoryIsRemoved as deep as a program may make one.
+func TestADeepDirectoryIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "old", strings.Repeat("d/", 900)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := openLocal(t, dir)
+	defer s.Close()
+	if err := store.RemoveAll(t.Context(), s, "old"); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("there are %v, %v", left, err)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	ctx, file := context.Background(), filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -189,8 +189,9 @@ func RemoveOwn(ctx context.Context, s Store, dir string) error {
 }
 
 const (
-	// deepest bounds how deep RemoveAll goes.
-	deepest = 64
+	// deepest bounds how deep RemoveAll goes: neither HDFS (MAX_PATH_DEPTH, 1000) nor Linux
+	// (PATH_MAX, 4096 bytes) has deeper directories.
+	deepest = 2048
 	// removeTries is how often a directory is emptied that is filled meanwhile.
 	removeTries = 4
 )
