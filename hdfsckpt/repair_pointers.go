@@ -181,6 +181,11 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 		}
 		known = true
 	}
+	if !known && before.Missing {
+		if known, err = p.savedFirst(ctx, list); err != nil {
+			return nil, false, err
+		}
+	}
 	if !known || before.Foreign {
 		return nil, false, nil
 	}
@@ -219,6 +224,16 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 	}
 	done.To = best.Name
 	return done, false, p.WritePointer(ctx, p.s, dir, before, list, best)
+}
+
+// savedFirst reports whether the only whole checkpoint of a directory is the first that a task has
+// saved there: its program was killed before it wrote the pointer.
+func (p *pointing) savedFirst(ctx context.Context, list []format.Checkpoint) (bool, error) {
+	whole := slices.DeleteFunc(slices.Clone(list), func(c format.Checkpoint) bool { return !c.Whole() })
+	if len(whole) != 1 {
+		return false, nil
+	}
+	return p.IsFirst(ctx, p.s, &whole[0])
 }
 
 // newest returns the newest whole checkpoint that a pointer may name; nil if there is none. A

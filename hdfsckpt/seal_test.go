@@ -14,6 +14,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
@@ -245,6 +246,77 @@ func TestAnotherSaversCheckpoint(t *testing.T) {
 				}
 				if got != c.names {
 					t.Errorf("it is pointed at %q, want %q: %s", got, c.names, report)
+				}
+			})
+		})
+	}
+}
+
+// TestTheFirstSaveOfAllIsGoneOnFrom: a program that was killed after its first save, and before it
+// wrote the first `checkpoint`, goes on from that save. One that writes no `checkpoint`, and what
+// somebody has put there, get none.
+func TestTheFirstSaveOfAllIsGoneOnFrom(t *testing.T) {
+	for name, c := range map[string]struct {
+		build func(t *testing.T, s store.Store, save func(prefix string))
+		names string
+	}{
+		"saved by a task": {func(t *testing.T, s store.Store, save func(string)) { save("logs/model.ckpt-10") }, "logs/model.ckpt-10"},
+		"put there by a user": {func(t *testing.T, s store.Store, _ func(string)) {
+			putCheckpoint(t, s, "logs/model.ckpt-10", nil)
+		}, ""},
+		"without a step": {func(t *testing.T, s store.Store, save func(string)) { save("logs/model.ckpt") }, ""},
+		"saved twice": {func(t *testing.T, s store.Store, save func(string)) {
+			save("logs/model.ckpt-10")
+			save("logs/model.ckpt-10")
+		}, "logs/model.ckpt-10"},
+		"followed by a torn one": {func(t *testing.T, s store.Store, save func(string)) {
+			save("logs/model.ckpt-10")
+			putCheckpoint(t, s, "logs/model.ckpt-20", without(".index"))
+		}, "logs/model.ckpt-10"},
+		"beside one that a user has put there": {func(t *testing.T, s store.Store, save func(string)) {
+			putCheckpoint(t, s, "logs/model.ckpt-5", nil)
+			save("logs/model.ckpt-10")
+		}, ""},
+		"followed by another, instead of a pointer": {func(t *testing.T, s store.Store, save func(string)) {
+			save("logs/model.ckpt-10")
+			save("logs/model.ckpt-20")
+			for _, c := range list(t, s) {
+				if c.Step == 10 {
+					for _, f := range c.Files {
+						must(t, s.Remove(t.Context(), f.Name))
+					}
+				}
+			}
+		}, ""},
+		"by a program that has ended by itself": {func(t *testing.T, s store.Store, save func(string)) {
+			save("logs/model.ckpt-10")
+			must(t, formats.SavesEnded(t.Context(), s))
+		}, ""},
+		"after an earlier one that is gone": {func(t *testing.T, s store.Store, save func(string)) {
+			save("logs/model.ckpt-5")
+			for _, f := range list(t, s)[0].Files {
+				must(t, s.Remove(t.Context(), f.Name))
+			}
+			must(t, formats.ForgetSaves(t.Context(), s))
+			save("logs/model.ckpt-10")
+		}, "logs/model.ckpt-10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s store.Store) {
+				c.build(t, s, func(prefix string) {
+					must(t, formats.BeginSave(t.Context(), s, prefix+".index", false))
+					putCheckpoint(t, s, prefix, nil)
+				})
+				report, err := hdfsckpt.Repair(t.Context(), s, 0)
+				must(t, err)
+				got := ""
+				for _, p := range report.Pointed {
+					got += p.To
+				}
+				there, err := store.Exists(t.Context(), s, "logs/checkpoint")
+				must(t, err)
+				if got != c.names || there != (c.names != "") {
+					t.Errorf("it is pointed at %q, want %q; `checkpoint` is there: %v: %s", got, c.names, there, report)
 				}
 			})
 		})

@@ -242,23 +242,23 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "checkpoint-10/config.json", []byte("{}"))
 		}, moved: "checkpoint-10"},
 		"Trainer's first, with its model": {build: func(t *testing.T, s store.Store) {
-			must(t, formats.BeginSave(context.Background(), s, "sub/checkpoint-10"))
+			must(t, formats.BeginSave(context.Background(), s, "sub/checkpoint-10", true))
 			putTrainer(t, s, "sub/checkpoint-10", "training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth", "trainer_state.json")
 		}, moved: "sub/checkpoint-10"},
 		"Trainer's first, another rank's file": {build: func(t *testing.T, s store.Store) {
-			must(t, formats.BeginSave(context.Background(), s, "checkpoint-10"))
-			must(t, formats.BeginSave(context.Background(), s, "checkpoint-10")) // by each rank
+			must(t, formats.BeginSave(context.Background(), s, "checkpoint-10", true))
+			must(t, formats.BeginSave(context.Background(), s, "checkpoint-10", true)) // by each rank
 			put(t, s, "checkpoint-10/rng_state_1.pth", torchFixture(t, "alone.pt"))
 		}, moved: "checkpoint-10"},
 		"Trainer's first, its optimizer alone": {build: func(t *testing.T, s store.Store) {
-			must(t, formats.BeginSave(context.Background(), s, "checkpoint-10"))
+			must(t, formats.BeginSave(context.Background(), s, "checkpoint-10", true))
 			put(t, s, "checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
 		}, moved: "checkpoint-10"},
 		"Trainer's second, the first of which is gone": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, formats.BeginSave(ctx, s, "checkpoint-10"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-10", true))
 			putTrainer(t, s, "checkpoint-10")
-			must(t, formats.BeginSave(ctx, s, "checkpoint-20"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-20", true))
 			for _, name := range filesBelow(t, s, "checkpoint-10") {
 				must(t, s.Remove(ctx, name))
 			}
@@ -272,22 +272,22 @@ func TestTornIsMovedAside(t *testing.T) {
 		"a program's own first": {build: func(t *testing.T, s store.Store) {
 			for i, alien := range []string{"model.pt", "random_states_0.pkl", "progress.json", "unet/model.safetensors"} {
 				dir := fmt.Sprintf("%d/checkpoint-10", i)
-				must(t, formats.BeginSave(context.Background(), s, dir))
+				must(t, formats.BeginSave(context.Background(), s, dir, true))
 				put(t, s, dir+"/model.safetensors", safetensors(10))
 				put(t, s, path.Join(dir, alien), []byte("x"))
 			}
 		}},
 		"a program's own, of which it keeps the last": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, formats.BeginSave(ctx, s, "checkpoint-10"))
-			must(t, formats.BeginSave(ctx, s, "checkpoint-20"))
-			must(t, formats.BeginSave(ctx, s, "checkpoint-30"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-10", true))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-20", true))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-30", true))
 			put(t, s, "checkpoint-30/config.json", []byte("{}"))
 			put(t, s, "checkpoint-30/model.safetensors", safetensors(10))
 		}},
 		"a program's own, which has ended": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, formats.BeginSave(ctx, s, "checkpoint-10"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-10", true))
 			put(t, s, "checkpoint-10/config.json", []byte("{}"))
 			put(t, s, "checkpoint-10/model.safetensors", safetensors(10))
 			must(t, formats.SavesEnded(ctx, s))
@@ -510,7 +510,7 @@ func TestFirstSaveOfTheLivingStays(t *testing.T) {
 				t.Errorf("with nothing but %s, %s is %s", part, c.Name, c.State)
 			}
 		}
-		must(t, formats.BeginSave(ctx, s, name))
+		must(t, formats.BeginSave(ctx, s, name, true))
 	}
 	if report, err := hdfsckpt.Repair(ctx, s, time.Minute); err != nil || report.String() != "" {
 		t.Errorf("while others run: %s, %v", report, err)

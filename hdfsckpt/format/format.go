@@ -179,14 +179,14 @@ type Planned interface {
 	TotalSteps(ctx context.Context, s store.Store, c *Checkpoint) (int64, error)
 }
 
-// SaveRecorder is a Format for which it is recorded that a task begins a save, because
-// the files themselves show their format only at its end.
+// SaveRecorder is a Format for which it is recorded that a task saves, because the files
+// themselves show their format only at the end of the save.
 type SaveRecorder interface {
 	Format
-	// BeginsSave reports, by its name, whether a directory may be such a save.
-	BeginsSave(dir string) bool
-	// BeginSave records that a task makes that directory.
-	BeginSave(ctx context.Context, s store.Store, dir string) error
+	// BeginsSave reports, by its name, whether a directory may be such a save, or a file its last.
+	BeginsSave(name string, dir bool) bool
+	// BeginSave records that a task makes that directory or file.
+	BeginSave(ctx context.Context, s store.Store, name string) error
 	// SavesEnded is called when the program has ended by itself.
 	SavesEnded(ctx context.Context, s store.Store) error
 	// ForgetSaves drops records of saves that are gone.

@@ -33,6 +33,9 @@ type Pointer interface {
 	// KnownPointers returns the directories whose pointers are recorded to be the
 	// format's.
 	KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error)
+	// IsFirst reports whether a checkpoint is recorded to be the first that a task has saved in its
+	// directory, before there was a pointer.
+	IsFirst(ctx context.Context, s store.Store, c *Checkpoint) (bool, error)
 	// RememberPointer records that the pointer of a directory is the format's.
 	RememberPointer(ctx context.Context, s store.Store, dir string) error
 }

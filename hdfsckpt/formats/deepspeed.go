@@ -266,6 +266,11 @@ func (deepSpeed) RememberPointer(ctx context.Context, s store.Store, dir string)
 	return format.RememberPointerFile(ctx, s, path.Join(dir, latest))
 }
 
+// IsFirst is never so: its pointers are not changed.
+func (deepSpeed) IsFirst(context.Context, store.Store, *format.Checkpoint) (bool, error) {
+	return false, nil
+}
+
 func (deepSpeed) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
 	return format.KnownPointerFiles(ctx, s, latest)
 }

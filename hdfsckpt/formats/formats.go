@@ -43,11 +43,11 @@ var (
 	_ single      = torch{}
 )
 
-// BeginSave records that a task makes a directory, if a format wants to know that.
-func BeginSave(ctx context.Context, s store.Store, dir string) error {
+// BeginSave records that a task makes a directory, or a file, if a format wants to know that.
+func BeginSave(ctx context.Context, s store.Store, name string, dir bool) error {
 	for _, r := range having[format.SaveRecorder]() {
-		if r.BeginsSave(dir) {
-			return r.BeginSave(ctx, s, dir)
+		if r.BeginsSave(name, dir) {
+			return r.BeginSave(ctx, s, name)
 		}
 	}
 	return nil

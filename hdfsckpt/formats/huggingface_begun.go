@@ -27,7 +27,9 @@ type begunSave struct {
 
 func begunName(dir string) string { return path.Join(begunDir, store.EntryName(dir)+".json") }
 
-func (huggingFace) BeginsSave(dir string) bool { return trainerDir.MatchString(path.Base(dir)) }
+func (huggingFace) BeginsSave(name string, dir bool) bool {
+	return dir && trainerDir.MatchString(path.Base(name))
+}
 
 func (huggingFace) BeginSave(ctx context.Context, s store.Store, name string) error {
 	dir, base := path.Split(name)

@@ -29,6 +29,7 @@ var _ interface {
 	format.Pointer
 	format.Contents
 	format.Sweeper
+	format.SaveRecorder
 } = tensorFlow{}
 
 func (tensorFlow) Traits() format.Traits {

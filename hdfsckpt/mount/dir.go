@@ -108,7 +108,7 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 	}
 	defer leave()
 	perm := modeOf(in.Mode) & (fs.ModePerm | fs.ModeSticky)
-	if err := formats.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
+	if err := formats.BeginSave(ctx, f.store, p, true); err != nil { // the directory is made all the same
 		f.fail("record that a save begins in", p, err)
 	}
 	if err := f.store.Mkdir(ctx, p, perm); err != nil {

@@ -3,8 +3,10 @@ package mount_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/retain"
 )
 
@@ -40,5 +42,33 @@ func TestSavedOverByFewerRanks(t *testing.T) {
 	}
 	if log := m.logged(); log != "" {
 		t.Errorf("logged is %s", log)
+	}
+}
+
+// TestTheFirstSaveOfAllIsGoneOnFrom: a task that saves by TensorFlow is killed before it writes the
+// first `checkpoint`, whether it has written the index under its name or moved it there.
+func TestTheFirstSaveOfAllIsGoneOnFrom(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		m, dir := mountLocal(t)
+		p := newProcess(t)
+		for _, suffix := range []string{".data-00000-of-00001", ".index"} {
+			b, err := os.ReadFile("../tfbundle/testdata/dtypes.ckpt-7" + suffix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := m.path("dtypes.ckpt-7" + suffix)
+			if moved {
+				p.put(name+".tempstate1", string(b))
+				p.do(call{Op: "rename", Path: name + ".tempstate1", To: name})
+			} else {
+				p.put(name, string(b))
+			}
+		}
+		if _, err := hdfsckpt.Repair(t.Context(), localStore(t, dir), 0); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, "checkpoint")); err != nil || !strings.Contains(string(text), `"dtypes.ckpt-7"`) {
+			t.Errorf("the file checkpoint, after an index that was moved (%v): %q, %v", moved, text, err)
+		}
 	}
 }

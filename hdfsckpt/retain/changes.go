@@ -3,6 +3,7 @@ package retain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"syscall"
@@ -28,9 +29,10 @@ type Changes struct {
 // Rename renames in the store. Where that replaces a part of a complete checkpoint, the
 // checkpoint is retained.
 func (c *Changes) Rename(ctx context.Context, from, to string) error {
+	c.begin(ctx, to)
 	if Concerns(to) {
 		// The usual case: nothing is there.
-		if err := c.RenameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
+		if err := c.renameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
 			return err
 		}
 		c.retaining.Lock()
@@ -49,6 +51,18 @@ func (c *Changes) Rename(ctx context.Context, from, to string) error {
 
 // RenameNew is Rename that replaces nothing: EEXIST if the name is taken.
 func (c *Changes) RenameNew(ctx context.Context, from, to string) error {
+	c.begin(ctx, to)
+	return c.renameNew(ctx, from, to)
+}
+
+// begin records that a file is about to get a name. It gets it all the same if that fails.
+func (c *Changes) begin(ctx context.Context, name string) {
+	if err := formats.BeginSave(ctx, c.Store, name, false); err != nil {
+		c.Log(name, fmt.Errorf("recording a save: %w", err))
+	}
+}
+
+func (c *Changes) renameNew(ctx context.Context, from, to string) error {
 	err := c.Store.RenameNew(ctx, from, to)
 	if err == nil && Concerns(to) {
 		c.replaced(ctx, to)

@@ -564,8 +564,8 @@ var storageRules = []rule{
 	{
 		promise: "the first save of Trainer's, of which nothing but its model is there, is known to be torn",
 		file:    "hdfsckpt/mount/dir.go",
-		old:     `formats.BeginSave(ctx, f.store, p); err != nil {`,
-		new:     `formats.BeginSave(ctx, f.store, "."); err != nil {`,
+		old:     `formats.BeginSave(ctx, f.store, p, true); err != nil {`,
+		new:     `formats.BeginSave(ctx, f.store, ".", true); err != nil {`,
 		pkg:     "cmd/yarn-submit", test: "TestTornAndLost/kill,_10",
 	},
 

@@ -21,7 +21,7 @@
 // middle of such a chunk the next packet repeats the chunk's beginning. Acks
 // come back in order, with one status for each DataNode. A block ends with an
 // empty packet that is marked as the last one, sent when all others are acked. A full block
-// ends when more is written, or with the file.
+// ends when it is flushed, when more is written, or with the file.
 //
 // The DataNodes' disks are asked for by empty packets (syncBlock), and before a block's last
 // packet: see File.queueSync and queueEnd.

@@ -48,19 +48,24 @@ func (f *File) flush(ctx context.Context, sync, tell bool) error {
 			f.current.repeated = f.current.add(last)
 		}
 	}
-	if sync && f.at() > 0 {
-		if err := f.queueSync(); err != nil {
-			return err
-		}
+	length := f.at()
+	var err error
+	switch {
+	case length == f.blockSize: // or its DataNodes would be needed for as long as nothing more comes
+		err = f.queueEnd()
+	case sync && length > 0:
+		err = f.queueSync()
+	}
+	if err != nil {
+		return err
 	}
 	if err := f.drain(ctx, f.seq); err != nil || !tell {
 		return err
 	}
-	length := f.at()
 	if length == 0 {
 		return nil
 	}
-	err := f.call(ctx, "fsync", &wire.FsyncRequestProto{
+	err = f.call(ctx, "fsync", &wire.FsyncRequestProto{
 		Src: &f.path, Client: &f.c.name, LastBlockLength: pb.Int64(length), FileId: &f.id,
 	}, &wire.FsyncResponseProto{})
 	if err != nil {

@@ -26,6 +26,7 @@ type flagging struct {
 	in    *bufio.Reader
 	out   bytes.Buffer
 	begun bool // the answer to the request was read; acks follow
+	told  *atomic.Bool
 }
 
 func (c *flagging) Read(b []byte) (int, error) {
@@ -41,6 +42,7 @@ func (c *flagging) Read(b []byte) (int, error) {
 			ack.Flag = make([]uint32, len(ack.Reply))
 			if len(ack.Flag) > 1 {
 				ack.Flag[1] = 2 << 7 // PipelineAck.SLOW
+				c.told.Store(true)
 			}
 		}
 		c.begun = true
@@ -54,13 +56,13 @@ func (c *flagging) Read(b []byte) (int, error) {
 // TestAPipelineGoesOnWithoutASlowDataNode: a DataNode that reports in ack after ack that it is slow
 // is left out of the block that is being written. All bytes are there, and it has none of them.
 func TestAPipelineGoesOnWithoutASlowDataNode(t *testing.T) {
-	var dialed atomic.Int64
+	var told atomic.Bool // the first pipeline that works is told so, and no other one
 	dial := func(ctx context.Context, n *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error) {
 		return over(func(c net.Conn) net.Conn {
-			if dialed.Add(1) > 1 {
+			if told.Load() {
 				return c
 			}
-			return &flagging{Conn: c, in: bufio.NewReader(c)}
+			return &flagging{Conn: c, in: bufio.NewReader(c), told: &told}
 		})(ctx, n, token)
 	}
 	var said bytes.Buffer
