@@ -164,7 +164,7 @@ var hdfsRules = []rule{
 	{
 		promise: "a new file of a save takes five calls to the NameNode",
 		file:    "hdfsckpt/retain/changes.go",
-		old:     `if err := c.RenameNew(ctx, from, to); !errors.Is`,
+		old:     `if err := c.renameNew(ctx, from, to); !errors.Is`,
 		new:     `if err := error(syscall.EEXIST); !errors.Is`,
 		pkg:     "hdfsckpt/mount", test: "TestHDFS/calls_of_a_save", limit: 5 * time.Minute,
 	},
