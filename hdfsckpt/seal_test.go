@@ -274,7 +274,7 @@ func TestTheFirstSaveOfAllIsGoneOnFrom(t *testing.T) {
 			putCheckpoint(t, s, "logs/model.ckpt-20", without(".index"))
 		}, "logs/model.ckpt-10"},
 		"beside one that a user has put there": {func(t *testing.T, s store.Store, save func(string)) {
-			putCheckpoint(t, s, "logs/model.ckpt-5", nil)
+			putCheckpoint(t, s, "logs/model.ckpt-20", nil)
 			save("logs/model.ckpt-10")
 		}, ""},
 		"followed by another, instead of a pointer": {func(t *testing.T, s store.Store, save func(string)) {
