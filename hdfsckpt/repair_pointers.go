@@ -182,7 +182,7 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 		known = true
 	}
 	if !known && before.Missing {
-		if known, err = p.savedFirst(ctx, list); err != nil {
+		if known, err = p.savedFirst(ctx, dir, list); err != nil {
 			return nil, false, err
 		}
 	}
@@ -227,13 +227,18 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 }
 
 // savedFirst reports whether the only whole checkpoint of a directory is the first that a task has
-// saved there: its program was killed before it wrote the pointer.
-func (p *pointing) savedFirst(ctx context.Context, list []format.Checkpoint) (bool, error) {
+// saved there, and nothing names it: its program was killed before it wrote the pointer.
+func (p *pointing) savedFirst(ctx context.Context, dir string, list []format.Checkpoint) (bool, error) {
 	whole := slices.DeleteFunc(slices.Clone(list), func(c format.Checkpoint) bool { return !c.Whole() })
 	if len(whole) != 1 {
 		return false, nil
 	}
-	return p.IsFirst(ctx, p.s, &whole[0])
+	first, err := p.IsFirst(ctx, p.s, &whole[0])
+	if err != nil || !first {
+		return false, err
+	}
+	named, err := p.NamedBeside(ctx, p.s, dir)
+	return err == nil && !named[path.Base(whole[0].Name)], err
 }
 
 // newest returns the newest whole checkpoint that a pointer may name; nil if there is none. A

@@ -269,6 +269,10 @@ func TestTheFirstSaveOfAllIsGoneOnFrom(t *testing.T) {
 			save("logs/model.ckpt-10")
 			save("logs/model.ckpt-10")
 		}, "logs/model.ckpt-10"},
+		"named by a file of the program's": {func(t *testing.T, s store.Store, save func(string)) {
+			save("logs/model.ckpt-10")
+			put(t, s, "logs/best", stateFile("model.ckpt-10"))
+		}, ""},
 		"followed by a torn one": {func(t *testing.T, s store.Store, save func(string)) {
 			save("logs/model.ckpt-10")
 			putCheckpoint(t, s, "logs/model.ckpt-20", without(".index"))

@@ -216,6 +216,13 @@ var recoveryRules = []rule{
 		pkg:     "hdfsckpt/mount", test: "TestTheFirstSaveOfAllIsGoneOnFrom",
 	},
 	{
+		promise: "what a file of the program's names is no first save that was not named yet",
+		file:    "hdfsckpt/repair_pointers.go",
+		old:     `err == nil && !named[path.Base(whole[0].Name)], err`,
+		new:     `err == nil && named != nil, err`,
+		pkg:     "hdfsckpt", test: "TestTheFirstSaveOfAllIsGoneOnFrom",
+	},
+	{
 		promise: "a program that writes no pointer gets none",
 		file:    "hdfsckpt/formats/tensorflow_begun.go",
 		old:     `Own: before.File == file})`,
