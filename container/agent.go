@@ -58,6 +58,7 @@ type agent struct {
 	generation int32               // of it
 	last       *proto.Exited       // how the last attempt ended; nil while one runs
 	ended      chan *proto.Exited
+	unguarded  bool          // some of the task was not guarded (sandbox.Box.Guard)
 	lingers    chan struct{} // a process of the running attempt has said something about that
 	commits    *master.Commits
 	usage      usage // of the task

@@ -119,8 +119,9 @@ func (a *agent) heartbeat() {
 	var processes []int
 	if a.attempt != nil {
 		processes = a.box.Processes()
-		if err := a.box.Guard(processes); err != nil {
-			a.log.WithError(err).Error("some of the task would outlive this agent for a while")
+		if err := a.box.Guard(processes); err != nil && !a.unguarded {
+			a.unguarded = true // which is said once
+			a.log.WithError(err).Error("if this agent is killed, the task lives on for a moment, in which what it saves may be lost")
 		}
 	}
 	if a.conn == nil {

@@ -44,9 +44,16 @@ func TestAMountThatIsTakenAway(t *testing.T) {
 		"its parent renamed": func(_ *sandbox.Box, dir string) error {
 			return os.Rename(filepath.Dir(dir), filepath.Dir(dir)+"2")
 		},
-		// In the box, where mounts on the node appear if they are shared.
-		"mounted over":        func(b *sandbox.Box, dir string) error { return b.Bind(t.TempDir(), dir) },
-		"its parent, as well": func(b *sandbox.Box, dir string) error { return b.Bind(t.TempDir(), filepath.Dir(dir)) },
+		// In the box, where mounts on the node appear if they are shared. It may end before it
+		// answers.
+		"mounted over": func(b *sandbox.Box, dir string) error {
+			_ = b.Bind(t.TempDir(), dir)
+			return nil
+		},
+		"its parent, as well": func(b *sandbox.Box, dir string) error {
+			_ = b.Bind(t.TempDir(), filepath.Dir(dir))
+			return nil
+		},
 	} {
 		if !t.Run(how, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "parent", "logs")

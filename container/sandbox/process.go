@@ -59,7 +59,7 @@ func (b *Box) Exec(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.enter(r.m.Pid, c.Standing)
+	return b.enter(r.m.Pid, c.Standing), nil
 }
 
 // Adopt returns an orphan, which the init process has inherited, as a Process like Exec's. The
@@ -68,7 +68,7 @@ func (b *Box) Adopt(pid int) (*Process, error) {
 	if _, err := b.ask(message{Op: opAdopt, Pid: pid}); err != nil {
 		return nil, err
 	}
-	return b.enter(pid, false)
+	return b.enter(pid, false), nil
 }
 
 // Enlist makes a standing process that still runs one of the attempt's.
@@ -97,16 +97,12 @@ func (b *Box) exited(pid int, status syscall.WaitStatus) {
 }
 
 // enter returns a process of the init process's as one of the box, and guards its group.
-func (b *Box) enter(pid int, standing bool) (*Process, error) {
+func (b *Box) enter(pid int, standing bool) *Process {
 	p := b.note(pid, standing)
-	if parent, ok := proctree.Parent(pid); !ok || parent != b.Pid() {
-		return p, nil // it has ended
+	if parent, ok := proctree.Parent(pid); ok && parent == b.Pid() { // else it has ended
+		_ = b.Guard([]int{pid}) // what cannot be guarded, the agent's next call tells
 	}
-	if err := b.Guard([]int{pid}); err != nil {
-		_ = unix.Kill(pid, unix.SIGKILL)
-		return nil, err
-	}
-	return p, nil
+	return p
 }
 
 // note returns a process whose end, which may have been told already, is told to it.
