@@ -247,6 +247,7 @@ func (k *initProcess) serve(m message, files []*os.File) (answer message, fds []
 			return answer.withError(fmt.Errorf("mounting FUSE on %s: %w", m.Target, err)), nil
 		}
 		if err := k.noteMount(mounted{target: m.Target, fuse: f}); err != nil {
+			f.Close()
 			return answer.withError(err), nil
 		}
 		return answer, []int{int(f.Fd())}
