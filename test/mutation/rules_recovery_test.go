@@ -224,7 +224,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "a program that writes no pointer gets none",
-		file:    "hdfsckpt/formats/tensorflow_begun.go",
+		file:    "hdfsckpt/formats/tensorflow_first.go",
 		old:     `Own: before.File == file})`,
 		new:     `Own: false})`,
 		pkg:     "hdfsckpt", test: "TestTheFirstSaveOfAllIsGoneOnFrom",
