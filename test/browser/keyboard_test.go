@@ -142,7 +142,8 @@ func TestDraggingSelectsAPart(t *testing.T) {
 	b.click(`a[href="jobs/` + job + `/"]`)
 	b.waitFor("figcaption b", "loss")
 	for _, over := range []string{"#plots figure > svg", "#timeline tr:last-child svg"} {
-		b.until("the whole life", `location.search === "" && document.querySelector("[data-from]")`)
+		// What is pressed before the page's script has run is not dragged.
+		b.until("the whole life", `location.search === "" && document.readyState === "complete" && document.body.classList.contains("scripted") && document.querySelector("[data-from]")`)
 		box, err := look(b.ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(`(e => (e.scrollIntoView({ block: "center" }), (r => [r.left, r.top + r.height / 2, r.width])(e.getBoundingClientRect())))(document.querySelector(%q))`, over)))
 		if err != nil {
 			t.Fatal(err)
