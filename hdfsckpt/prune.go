@@ -35,12 +35,43 @@ type Kept struct {
 
 // PlanPrune keeps the whole checkpoints of the newest keep steps of each series
 // (Checkpoint.Series) of a format, and of the others those whose step is a multiple of every (0:
-// none). A step may have several: what each rank has saved. Torn ones that are older than a whole
-// one of the format in their directory are removed. What is in progress, cannot be checked or has
-// no step in its name, what a pointer names, and the newest sealed one of each series stay in any
-// case.
+// none). A step may have several: what each rank has saved. Those of a step that stays for one
+// series stay in all series of the directory, as a program may have saved them together, and
+// have been lost before the last. Torn ones that are older than a whole one of the format in their
+// directory are removed. What is in progress, cannot be checked or has no step in its name, what
+// a pointer names, and the newest sealed one of each series stay in any case.
 func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
+	reasons, with := reasonsToKeep(list, keep, every), map[savedAt]string{}
+	for i, c := range list {
+		if reasons[i] != "" && c.Whole() && c.NamedStep() != format.NoStep {
+			with[savedAt{c.SeriesDir(), c.Step}] = c.Name
+		}
+	}
 	var plan PrunePlan
+	for i, c := range list {
+		reason := reasons[i]
+		if name := with[savedAt{c.SeriesDir(), c.Step}]; reason == "" && c.Whole() && name != "" {
+			reason = "of the step of " + name
+		}
+		if reason != "" {
+			plan.Keep = append(plan.Keep, Kept{c, reason})
+			continue
+		}
+		plan.Remove = append(plan.Remove, c)
+		plan.Bytes += c.Size
+	}
+	return plan
+}
+
+// savedAt is what a program may have saved together.
+type savedAt struct {
+	dir  string
+	step int64
+}
+
+// reasonsToKeep returns why each checkpoint stays by itself; "" for one that does not.
+func reasonsToKeep(list []format.Checkpoint, keep int, every int64) []string {
+	reasons := make([]string, len(list))
 	seen := map[string]int{}   // steps with whole ones of the series, from the newest on
 	step := map[string]int64{} // the last of these
 	sealed := map[string]bool{}
@@ -62,38 +93,30 @@ func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 			seen[series]++
 			step[series] = c.Step
 		}
-		reason := ""
+		reason := &reasons[i]
 		switch {
 		case c.State == format.InProgress:
-			reason = "in progress"
+			*reason = "in progress"
 		case c.State == format.Unchecked:
-			reason = "cannot be checked"
+			*reason = "cannot be checked"
 		case c.NamedStep() == format.NoStep:
-			reason = "has no step in its name"
+			*reason = "has no step in its name"
 		case c.Current:
-			reason = "named by " + c.Pointer().PointerFile()
+			*reason = "named by " + c.Pointer().PointerFile()
 		case c.State == format.Sealed && !sealed[series]:
-			reason = "the newest sealed" + of
+			*reason = "the newest sealed" + of
 		case c.Whole() && seen[series] <= keep:
-			reason = fmt.Sprintf("one of the newest %d%s", keep, of)
+			*reason = fmt.Sprintf("one of the newest %d%s", keep, of)
 		case c.Whole() && seen[series] == 1:
-			reason = "the newest complete" + of
+			*reason = "the newest complete" + of
 		case c.Whole() && every > 0 && c.Step >= 0 && c.Step%every == 0:
-			reason = fmt.Sprintf("a multiple of %d", every)
+			*reason = fmt.Sprintf("a multiple of %d", every)
 		case !c.Whole() && !whole[dir]:
-			reason = "newer than every complete one"
+			*reason = "newer than every complete one"
 		}
 		sealed[series] = sealed[series] || c.State == format.Sealed
-		if reason != "" {
-			plan.Keep = append(plan.Keep, Kept{c, reason})
-			continue
-		}
-		plan.Remove = append(plan.Remove, c)
-		plan.Bytes += c.Size
 	}
-	slices.Reverse(plan.Remove)
-	slices.Reverse(plan.Keep)
-	return plan
+	return reasons
 }
 
 func seriesOf(c format.Checkpoint) string { return string(c.Kind) + " " + c.Series() }

@@ -534,7 +534,7 @@ func TestSeriesAreToldApart(t *testing.T) {
 		saved          []string // in this order
 		retained, left string   // once all were removed, and once all but the newest of each were pruned
 	}{
-		"two networks": {[]string{"G1-50.pt", "G2-50.pt", "G1-100.pt", "G2-100.pt", "G2-150.pt"}, "G1-100.pt G2-150.pt", "G1-100.pt G2-150.pt"},
+		"two networks": {[]string{"G1-50.pt", "G2-50.pt", "G1-100.pt", "G2-100.pt", "G2-150.pt"}, "G1-100.pt G2-150.pt", "G1-100.pt G2-100.pt G2-150.pt"},
 		"three folds": {[]string{"fold1-epoch=1.ckpt", "fold2-epoch=1.ckpt", "fold3-epoch=1.ckpt", "fold1-epoch=2.ckpt", "fold2-epoch=2.ckpt", "fold3-epoch=2.ckpt"},
 			"fold1-epoch=2.ckpt fold2-epoch=2.ckpt fold3-epoch=2.ckpt", "fold1-epoch=2.ckpt fold2-epoch=2.ckpt fold3-epoch=2.ckpt"},
 		"a loss that falls below 0": {[]string{"epoch=1-step=10-val_loss=0.20.ckpt", "epoch=2-step=20-val_loss=-0.20.ckpt", "epoch=3-step=30-val_loss=-1e-05.ckpt", "epoch=4-step=40-val_loss=nan.ckpt"},

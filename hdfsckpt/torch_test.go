@@ -178,6 +178,38 @@ func TestPruneCountsSteps(t *testing.T) {
 	}
 }
 
+// TestPruneKeepsWhatWasSavedTogether: a program was killed between the files of its last step. It
+// goes on from the step before, all files of which are still there.
+func TestPruneKeepsWhatWasSavedTogether(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	whole := torchFixture(t, "alone.pt")
+	for _, step := range []string{"10", "20", "30"} {
+		put(t, s, "model-"+step+".pt", whole)
+		put(t, s, "elsewhere/model-"+step+".pt", whole)
+	}
+	put(t, s, "optimizer-10.pt", whole)
+	put(t, s, "optimizer-20.pt", whole)
+	plan := hdfsckpt.PlanPrune(list(t, s), 1, 0)
+	kept := []string{}
+	for _, k := range plan.Keep {
+		kept = append(kept, k.Name+": "+k.Reason)
+	}
+	slices.Sort(kept)
+	want := []string{
+		"elsewhere/model-30.pt: one of the newest 1 of elsewhere/model-#.pt",
+		"model-20.pt: of the step of optimizer-20.pt",
+		"model-30.pt: one of the newest 1 of model-#.pt",
+		"optimizer-20.pt: one of the newest 1 of optimizer-#.pt",
+	}
+	if !slices.Equal(kept, want) {
+		t.Errorf("kept are\n%s, want\n%s", strings.Join(kept, "\n"), strings.Join(want, "\n"))
+	}
+	if len(plan.Remove) != 4 {
+		t.Errorf("%d are removed, want 4: %s", len(plan.Remove), describe(plan.Remove))
+	}
+}
+
 func TestDistributedCheckpoints(t *testing.T) {
 	ctx := context.Background()
 	s := openLocal(t, t.TempDir())

@@ -65,6 +65,12 @@ func TestUsersFileCheckpoint(t *testing.T) {
 			put(t, s, "export/1700000000/saved_model.pb", []byte("x"))
 			putCheckpoint(t, s, "export/1700000000/variables/variables", nil)
 		},
+		"an export that is whole": func(t *testing.T, s store.Store) {
+			put(t, s, "export/1700000000/saved_model.pb", savedModelGraph)
+			putCheckpoint(t, s, "export/1700000000/variables/variables", nil)
+			putCheckpoint(t, s, "weights-10/variables/model.ckpt-10", nil)
+			put(t, s, "weights-10/saved_model.pb", savedModelGraph)
+		},
 		"weights that no saver has named": func(t *testing.T, s store.Store) {
 			putCheckpoint(t, s, "run/weights-10", nil)
 		},

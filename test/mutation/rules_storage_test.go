@@ -285,6 +285,13 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestTornLightning",
 	},
 	{
+		promise: "prune keeps what was saved together with what it keeps",
+		file:    "hdfsckpt/prune.go",
+		old:     `reason == "" && c.Whole() && name != ""`,
+		new:     `reason == "" && c.Whole() && name == "."`,
+		pkg:     "hdfsckpt", test: "TestPruneKeepsWhatWasSavedTogether",
+	},
+	{
 		promise: "prune leaves last.ckpt alone",
 		file:    "hdfsckpt/prune.go",
 		old:     `case c.NamedStep() == format.NoStep:`,
@@ -329,8 +336,8 @@ var storageRules = []rule{
 	{
 		promise: "prune names what it leaves because it does not know it whole",
 		file:    "hdfsckpt/prune.go",
-		old:     `reason = "cannot be checked"`,
-		new:     `reason = "is kept"`,
+		old:     `*reason = "cannot be checked"`,
+		new:     `*reason = "is kept"`,
 		pkg:     "cmd/yarn-submit", test: "TestNotUnderstood",
 	},
 	{
