@@ -212,7 +212,7 @@ func (t *table) changes(soft bool) change {
 	return c
 }
 
-// toAvoid returns every node that a pending ask avoids, unless that would leave none: the
+// toAvoid returns every node that a pending ask avoids, unless that is known to leave none: the
 // scheduler's list of nodes to avoid is for all asks of the job.
 func (t *table) toAvoid() map[string]bool {
 	avoid := map[string]bool{}
@@ -221,7 +221,7 @@ func (t *table) toAvoid() map[string]bool {
 			avoid[host] = true
 		}
 	}
-	if len(avoid) == 0 {
+	if len(avoid) == 0 || len(t.nodes) == 0 {
 		return avoid
 	}
 	for _, g := range t.groups {

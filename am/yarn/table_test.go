@@ -156,6 +156,15 @@ func TestTableAvoidsNodes(t *testing.T) {
 	if c = tb.changes(false); len(c.avoid) != 0 {
 		t.Errorf("the only node is avoided: %v", c.avoid)
 	}
+	// The ResourceManager does not say which nodes there are.
+	tb = newTable()
+	tb.add(a)
+	if c = tb.changes(false); !slices.Equal(c.avoid, []string{"n1"}) {
+		t.Errorf("without a list of nodes, avoid %v", c.avoid)
+	}
+	if c = tb.changes(true); !slices.Equal(c.allow, []string{"n1"}) {
+		t.Errorf("without a list of nodes, after waiting in vain: %+v", c)
+	}
 }
 
 // TestTableTakesBackWhatWasToBeAvoided: a node that need not be avoided any longer is told to
@@ -199,9 +208,10 @@ func TestTableTakesBackWhatWasToBeAvoided(t *testing.T) {
 	tb := newTable()
 	tb.inherited = true
 	tb.add(a)
-	if c := tb.changes(false); len(c.allow) != 0 {
-		t.Errorf("before any node is known, %v need not be avoided", c.allow)
+	if c := tb.changes(false); !slices.Equal(c.avoid, []string{"n1"}) || len(c.allow) != 0 {
+		t.Errorf("before any node is known, %v are avoided, and %v need not be", c.avoid, c.allow)
 	}
+	tb.resend()
 	for range 2 { // of a lost message, too
 		tb.setNodes([]hadoop.Node{node(1, 8000, 0), node(2, 8000, 0), node(3, 8000, 0)}, true)
 		if c := tb.changes(false); !slices.Equal(c.avoid, []string{"n1"}) || !slices.Equal(c.allow, []string{"n2", "n3"}) {

@@ -702,6 +702,13 @@ var byteRules = []rule{
 
 	{
 		promise: "a key server that is away is not waited for where there is another one",
+		file:    "internal/hadoop/kms/client.go",
+		old:     `for i := range k.servers {`,
+		new:     `for i := range k.servers[:1] {`,
+		pkg:     "internal/hadoop/kms", test: "TestServers",
+	},
+	{
+		promise: "each of the key servers that a provider's URI names may be asked",
 		file:    "internal/hadoop/kms/provider.go",
 		old: `		list = append(list, u.String())
 `,

@@ -281,6 +281,34 @@ var clusterRules = []rule{
 		pkg: "am/yarn", test: "TestOnlyARestartedRMTakesPreemptionBack",
 	},
 	{
+		promise: "a change of checkpoints by the page is in the log with who has made it",
+		file:    "am/web/change.go",
+		old:     `logrus.Fields{"audit": action, "who": who, `,
+		new:     `logrus.Fields{"audit": action, `,
+		pkg:     "am/web", test: "TestCheckpointsArePruned",
+	},
+	{
+		promise: "beside when a task was back, when the job makes steps again is told",
+		file:    "client/jobs/render.go",
+		old:     `float64(i.ProgressAfterMs)/1000`,
+		new:     `float64(i.RecoveredAfterMs)/1000`,
+		pkg:     "client/jobs", test: "TestCausesFitATerminal",
+	},
+	{
+		promise: "the page tells for how long a loss kept the job from making steps",
+		file:    "am/web/incidents.go",
+		old:     `text.Milliseconds(i.ProgressAfterMs)`,
+		new:     `text.Milliseconds(i.RecoveredAfterMs)`,
+		pkg:     "am/web", test: "TestTimeline",
+	},
+	{
+		promise: "a node is avoided where the ResourceManager does not say which others there are",
+		file:    "am/yarn/table.go",
+		old:     `len(avoid) == 0 || len(t.nodes) == 0`,
+		new:     `len(avoid) == 0`,
+		pkg:     "am/yarn", test: "TestTableAvoidsNodes",
+	},
+	{
 		promise: "a node that need not be avoided any longer is used, though the word of that was lost",
 		file:    "am/yarn/table.go",
 		old: `	for _, host := range t.allowed {
