@@ -9,12 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/store/storetest"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/test/testcluster"
@@ -221,5 +224,25 @@ func TestWriteReplicated(t *testing.T) {
 		if out := hadoop(t, "fsck", dir, "-openforwrite", "-files"); strings.Contains(out, "OPENFORWRITE") {
 			t.Errorf("its lease stays: %s", out)
 		}
+	}
+}
+
+// TestStore: a checkpoint directory may be one of which files are erasure-coded.
+func TestStore(t *testing.T) {
+	dir, _ := coded(t, "RS-3-2-1024k", []int{1})
+	c, err := conf.Load(cluster.ConfDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var roots atomic.Int64
+	storetest.Run(t, func(t *testing.T) store.Store {
+		s, err := store.Open(t.Context(), fmt.Sprintf("%s%s/stores/%d", cluster.HDFS(), dir, roots.Add(1)), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+	if out := hadoop(t, "fsck", dir+"/stores", "-files", "-openforwrite"); strings.Contains(out, "erasure-coded:") || !strings.Contains(out, "replicated: replication=") {
+		t.Errorf("what was saved there is not replicated: %s", out)
 	}
 }
