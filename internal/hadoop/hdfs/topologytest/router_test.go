@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/store/storetest"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/test/testcluster"
@@ -131,8 +134,22 @@ func TestTwoNamespaces(t *testing.T) {
 			r.Close()
 		}
 	}
+	t.Run("a store", func(t *testing.T) { storeBehindARouter(t, confDir) })
 	t.Run("a change is made at one Router", func(t *testing.T) { madeOnce(t, confDir, load(t, near.ConfDir())) })
 	t.Run("DataNodes asked for again", func(t *testing.T) { askedAgain(t, h, far, content) })
+}
+
+// storeBehindARouter has a checkpoint directory in the far namespace.
+func storeBehindARouter(t *testing.T, confDir string) {
+	c := load(t, confDir)
+	var roots atomic.Int64
+	storetest.Run(t, func(t *testing.T) store.Store {
+		s, err := store.Open(t.Context(), fmt.Sprintf("%s/far/stores/%d", c.Get("fs.defaultFS"), roots.Add(1)), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
 }
 
 // madeOnce renames by way of a server that hangs and another one: a NameNode says what it is, and
