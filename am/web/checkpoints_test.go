@@ -335,3 +335,18 @@ func TestWhatIsNoStep(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesThatAreNotUnderstood: the page says which files it does not know, and how to name their form.
+func TestFilesThatAreNotUnderstood(t *testing.T) {
+	if text := get(t, browse(t, t.TempDir()), "/checkpoints"); !strings.Contains(text, "There is no checkpoint yet.") {
+		t.Errorf("of an empty directory the page says\n%s", text)
+	}
+	dir := t.TempDir()
+	save(t, dir, "weights.npz", "state/part.msgpack")
+	text := get(t, browse(t, dir), "/checkpoints")
+	for _, want := range []string{"no checkpoint of a form that is known", "weights.npz", "state/", "format=plain with marker= or quiet="} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not have %q:\n%s", want, text)
+		}
+	}
+}

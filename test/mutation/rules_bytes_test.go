@@ -182,6 +182,13 @@ var byteRules = []rule{
 		pkg:     "hdfsckpt/mount", test: "TestZombieChangesNothing/rename_over",
 	},
 	{
+		promise: "a task that was given up and stood still meanwhile adds nothing to a log when it goes on",
+		file:    "hdfsckpt/mount/gate/gate.go",
+		old:     `&Gate{lease: lease}`,
+		new:     `&Gate{}`,
+		pkg:     "test/torture", test: "TestZombieAppendsAndRenames/append",
+	},
+	{
 		promise: "a task that was given up and stood still meanwhile removes nothing when it goes on",
 		file:    "hdfsckpt/mount/dir.go",
 		old: `		err = f.moveToArea(ctx, d, name, p, c[0])
