@@ -327,6 +327,38 @@ func TestTheFirstSaveOfAllIsGoneOnFrom(t *testing.T) {
 	}
 }
 
+// TestFirstSavesAreFewRecords: what is only a part of a save, or is thrown away, is not recorded as the
+// first of its directory, and no record outlives that.
+func TestFirstSavesAreFewRecords(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	ctx := t.Context()
+	records := func() int {
+		entries, err := s.List(ctx, ".holdfast/first")
+		if err != nil && !store.Vanished(err) {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	for _, name := range []string{
+		"model.ckpt-10_temp/part-00000-of-00002.index", "logs/ckpt-10_temp_0af3/part-00001-of-00002.index",
+		"workertemp_1/ckpt-10.index", "logs/workertemp_2/ckpt-10.index", "model.ckpt-10.data-00000-of-00001", "model.ckpt.index",
+	} {
+		must(t, formats.BeginSave(ctx, s, name, false))
+		if records() != 0 {
+			t.Fatalf("%s is recorded as a first save", name)
+		}
+	}
+	putCheckpoint(t, s, "run/ckpt-10", nil)
+	must(t, formats.BeginSave(ctx, s, "run/ckpt-10.index", false))
+	must(t, formats.BeginSave(ctx, s, "gone/ckpt-10.index", false))
+	must(t, formats.SavesEnded(ctx, s))
+	must(t, formats.ForgetSaves(ctx, s))
+	if n := records(); n != 1 {
+		t.Errorf("%d records, want that of the directory that is still there", n)
+	}
+}
+
 // TestAChoiceByHandStays: who writes an earlier step into `checkpoint` after the last save goes on
 // from that; and one that is put beside it, whatever its time, is no save of the program's.
 func TestAChoiceByHandStays(t *testing.T) {

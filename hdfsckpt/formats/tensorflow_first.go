@@ -32,10 +32,10 @@ func firstName(file string) string { return path.Join(firstDir, store.EntryName(
 func stateFileBeside(name string) string { return path.Join(path.Dir(name), tfbundle.StateFile) }
 
 // BeginsSave: it is only of saves that are called after their steps that a program finds the newest
-// by `checkpoint`.
+// by `checkpoint`. What is a part of a save has an index, too.
 func (tensorFlow) BeginsSave(name string, dir bool) bool {
 	prefix, isIndex := strings.CutSuffix(path.Base(name), indexSuffix)
-	return !dir && isIndex && format.StepAfterDash(prefix) != format.NoStep
+	return !dir && isIndex && format.StepAfterDash(prefix) != format.NoStep && len(OwnersOf(name)) > 0
 }
 
 func (tensorFlow) BeginSave(ctx context.Context, s store.Store, index string) error {
@@ -52,7 +52,7 @@ func (tensorFlow) BeginSave(ctx context.Context, s store.Store, index string) er
 
 func (tensorFlow) SavesEnded(ctx context.Context, s store.Store) error {
 	return eachFirst(ctx, s, func(r firstSave) error {
-		if there, err := store.Exists(ctx, s, r.File); err != nil || there {
+		if there, err := store.Exists(ctx, s, r.File); err != nil || there || r.Own {
 			return err
 		}
 		r.Own = true
@@ -60,9 +60,14 @@ func (tensorFlow) SavesEnded(ctx context.Context, s store.Store) error {
 	})
 }
 
+// ForgetSaves: that a program writes no `checkpoint` is known for as long as its directory is there.
 func (tensorFlow) ForgetSaves(ctx context.Context, s store.Store) error {
 	return eachFirst(ctx, s, func(r firstSave) error {
-		if there, err := store.Exists(ctx, s, r.Name+indexSuffix); err != nil || there {
+		of := r.Name + indexSuffix
+		if r.Own {
+			of = path.Dir(r.File)
+		}
+		if there, err := store.Exists(ctx, s, of); err != nil || there {
 			return err
 		}
 		if err := s.Remove(ctx, firstName(r.File)); !store.Vanished(err) {
@@ -77,8 +82,7 @@ func (tensorFlow) IsFirst(ctx context.Context, s store.Store, c *format.Checkpoi
 	return r.Name == c.Name && !r.Own, err
 }
 
-// eachFirst calls f for the records of programs of which it is not known that they write no
-// `checkpoint`.
+// eachFirst calls f for each record.
 func eachFirst(ctx context.Context, s store.Store, f func(firstSave) error) error {
 	entries, err := s.List(ctx, firstDir)
 	if store.Vanished(err) {
@@ -89,7 +93,7 @@ func eachFirst(ctx context.Context, s store.Store, f func(firstSave) error) erro
 	}
 	for _, e := range entries {
 		r, err := readFirst(ctx, s, path.Join(firstDir, e.Name))
-		if err == nil && r.File != "" && !r.Own {
+		if err == nil && r.File != "" {
 			err = f(r)
 		}
 		if err != nil {

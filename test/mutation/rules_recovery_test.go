@@ -230,6 +230,26 @@ var recoveryRules = []rule{
 		pkg:     "hdfsckpt", test: "TestTheFirstSaveOfAllIsGoneOnFrom",
 	},
 	{
+		promise: "what is only a part of a save leaves no record of a first one",
+		file:    "hdfsckpt/formats/tensorflow_first.go",
+		old:     ` && len(OwnersOf(name)) > 0`,
+		new:     ``,
+		pkg:     "hdfsckpt", test: "TestFirstSavesAreFewRecords",
+	},
+	{
+		promise: "the record of a first save goes with its directory",
+		file:    "hdfsckpt/formats/tensorflow_first.go",
+		old: `		if r.Own {
+			of = path.Dir(r.File)
+		}
+`,
+		new: `		if r.Own {
+			return nil
+		}
+`,
+		pkg: "hdfsckpt", test: "TestFirstSavesAreFewRecords",
+	},
+	{
 		promise: "what a user has put beside a first save keeps it from being gone on from",
 		file:    "hdfsckpt/repair_pointers.go",
 		old:     `	if len(whole) != 1 {`,
