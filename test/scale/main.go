@@ -1,6 +1,6 @@
 // Command scale runs one application master with as many tasks as are asked
 // for, and prints what that costs it beside what is aimed at. It fails if a
-// task takes a quarter more memory than that. On a busy machine agents lose
+// task takes more memory than that. On a busy machine agents lose
 // their connections while they start, and those that come again take more: it
 // needs a quiet one. The master is the real one, in a process of its own; so
 // are the agents' connections to it, each with its own TLS connection and its
