@@ -164,6 +164,10 @@ type cluster struct {
 	withdrew []string
 	released []string
 	previous map[string]string
+
+	// What does not answer any longer: the checkpoint directories, and the job's.
+	checkpointsHang, jobDirHangs atomic.Bool
+	endLimit                     time.Duration // for each thing that the master does at the end; 0: its own
 }
 
 func (c *cluster) Events() *mailbox.Mailbox[core.Event] { return c.events }
@@ -249,7 +253,10 @@ func (c *cluster) Release(container string) {
 
 func (c *cluster) Check(string) {}
 
-func (c *cluster) Finish(_ context.Context, o core.Finish) error {
+func (c *cluster) Finish(ctx context.Context, o core.Finish) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c.outcome = &o
 	return nil
 }

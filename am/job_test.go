@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,7 +67,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 	if err := runtime.Complete(spec); err != nil {
 		t.Fatal(err)
 	}
-	if j.store, err = store.Open(t.Context(), j.dir, nil); err != nil {
+	if j.store, err = openHanging(t.Context(), j.dir, &c.jobDirHangs); err != nil {
 		t.Fatal(err)
 	}
 	j.run(attempt, nil)
@@ -78,10 +80,49 @@ func (j *job) config(attempt int) am.Config {
 	quiet.AddHook(&j.logged)
 	return am.Config{
 		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Log: logrus.NewEntry(quiet),
-		Attempt:   attempt,
-		OpenStore: func(ctx context.Context, uri string) (store.Store, error) { return store.Open(ctx, uri, nil) },
-		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour, QuorumWait: 100 * time.Millisecond},
+		Attempt: attempt,
+		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
+			return openHanging(ctx, uri, &j.checkpointsHang)
+		},
+		Limits: core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour, QuorumWait: 100 * time.Millisecond},
 	}
+}
+
+// hanging is a store in which nothing can be listed or written once it hangs.
+type hanging struct {
+	*store.Local
+	hangs *atomic.Bool
+}
+
+func openHanging(ctx context.Context, dir string, hangs *atomic.Bool) (store.Store, error) {
+	opened, err := store.Open(ctx, dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	h := hanging{opened.(*store.Local), hangs}
+	return h, h.wait(ctx)
+}
+
+func (h hanging) wait(ctx context.Context) error {
+	if !h.hangs.Load() {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (h hanging) List(ctx context.Context, name string) ([]store.Info, error) {
+	if err := h.wait(ctx); err != nil {
+		return nil, err
+	}
+	return h.Local.List(ctx, name)
+}
+
+func (h hanging) Create(ctx context.Context, name string, perm fs.FileMode) (store.Writer, error) {
+	if err := h.wait(ctx); err != nil {
+		return nil, err
+	}
+	return h.Local.Create(ctx, name, perm)
 }
 
 // run runs a master in the background.
@@ -101,6 +142,9 @@ func (j *job) run(attempt int, before *recovery.Predecessor) {
 	m, err := am.New(cfg)
 	if err != nil {
 		j.t.Fatal(err)
+	}
+	if j.endLimit > 0 {
+		m.ShortenEnd(j.endLimit)
 	}
 	j.master, j.app = cfg.Listener.Address(), m
 	j.client = proto.NewJobServiceClient(dial(j.t, j.keys.Client, j.master))

@@ -55,6 +55,8 @@ type Master struct {
 	requests chan request
 	stepsDue chan struct{} // capacity 1: core is to be told of steps
 	done     chan struct{} // closed when the event loop has ended
+
+	endLimits endLimits // the default, or a test's
 }
 
 // New returns a master that Run starts. Agents and clients can connect from then on.
@@ -72,6 +74,7 @@ func New(cfg Config) (*Master, error) {
 		requests:    make(chan request),
 		stepsDue:    make(chan struct{}, 1),
 		done:        make(chan struct{}),
+		endLimits:   defaultEndLimits,
 	}
 	m.router = agents.NewRouter(m.job)
 	if p := cfg.Predecessor; p != nil {

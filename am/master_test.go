@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -170,6 +171,32 @@ func TestKillAndWatch(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_KILLED)
 	if len(j.withdrew) != 3 {
 		t.Errorf("withdrew %v", j.withdrew)
+	}
+}
+
+// The cluster is told of a job's end, though stores take all the time that they may for what is to
+// be written in them.
+func TestTheClusterIsToldOfTheEndThoughNoStoreAnswers(t *testing.T) {
+	for name, hang := range map[string]func(*cluster){
+		"checkpoint directories": func(c *cluster) { c.checkpointsHang.Store(true) },
+		"the job's directory":    func(c *cluster) { c.jobDirHangs.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, func(_ *proto.JobSpec, c *cluster) { c.endLimit = time.Second })
+			w0, _ := j.started("worker-0")
+			w1, _ := j.started("worker-1")
+			ps, _ := j.started("ps-0")
+			hang(j.cluster)
+			ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{
+				Path: "./train_logs", Files: []*proto.CommittedFile{{Name: []byte("step-7/COMMITTED"), Size: 2}},
+			}}})
+			w0.exit(0)
+			w1.exit(0)
+			j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+			if j.outcome == nil || j.outcome.State != proto.JobState_JOB_STATE_SUCCEEDED {
+				t.Errorf("the cluster was told %+v", j.outcome)
+			}
+		})
 	}
 }
 

@@ -13,17 +13,20 @@ import (
 	"holdfast/proto"
 )
 
-const (
-	// finishTimeout bounds all that is done after the job's end.
-	finishTimeout = time.Minute
-	// sealTimeout bounds the sealing of the last checkpoints, and directoryTimeout what is
-	// done in checkpoint directories after that: the cluster must be told of the job's end
-	// even where they do not answer.
-	sealTimeout      = 30 * time.Second
-	directoryTimeout = 30 * time.Second
-	// lingerTime is what watching clients get to receive the final status.
-	lingerTime = time.Second
-)
+// endLimits bound what is done after the job's end, one thing after the other. Each has a time
+// of its own: what does not answer takes none of that for telling the cluster of the end, without
+// which the cluster starts another application master, or takes the job for failed.
+type endLimits struct {
+	seal        time.Duration // the last checkpoints
+	directories time.Duration // what is left to do in checkpoint directories
+	record      time.Duration // the final status and address, in the job's directory
+	tell        time.Duration // the cluster
+}
+
+var defaultEndLimits = endLimits{seal: 30 * time.Second, directories: 30 * time.Second, record: 30 * time.Second, tell: time.Minute}
+
+// lingerTime is what watching clients get to receive the final status.
+const lingerTime = time.Second
 
 // ErrLeft is returned by Run for a job that goes on without this master.
 var ErrLeft = errors.New("the job is left to another application master")
@@ -69,26 +72,21 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 		m.grpc.Stop() // agents look for the next master
 		return nil, ErrLeft
 	}
-	ending, cancel := context.WithTimeout(detached, finishTimeout)
-	defer cancel()
-	waitAtMost(sealTimeout, sealer.Wait)
+	waitAtMost(m.endLimits.seal, sealer.Wait)
 	stopWorking()
 	sealer.Wait()
 	m.preparation.running.Wait()
-	m.finishDirectories(ending, finish.State == proto.JobState_JOB_STATE_SUCCEEDED)
+	m.finishDirectories(detached, finish.State == proto.JobState_JOB_STATE_SUCCEEDED)
 	stopSaving()
 	saver.Wait() // an older status must not replace the final one
 	m.status.Finish(m.job)
 	final, _ := m.status.Snapshot()
 	m.notifyEnd(final)
 	notified := time.Now().Add(notifyTime)
-	m.status.Save(ending, m.cfg.Dir, m.cfg.Log)
-	if m.liveness != nil {
-		if err := recovery.AnnounceEnd(ending, m.cfg.Dir, m.cfg.Attempt, m.cfg.Listener.Address()); err != nil {
-			m.cfg.Log.WithError(err).Warn("agents that cannot be reached are not told that the job has ended")
-		}
-	}
-	err := driver.Finish(ending, *finish)
+	m.recordEnd(detached)
+	telling, cancel := context.WithTimeout(detached, m.endLimits.tell)
+	defer cancel()
+	err := driver.Finish(telling, *finish)
 	waitAtMost(lingerTime, m.grpc.GracefulStop)
 	if m.notifier != nil {
 		m.notifier.Wait(time.Until(notified))
@@ -104,10 +102,23 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 }
 
 func (m *Master) finishDirectories(ctx context.Context, succeeded bool) {
-	ctx, cancel := context.WithTimeout(ctx, directoryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.endLimits.directories)
 	defer cancel()
 	for _, n := range m.preparation.preparer.Finish(ctx, succeeded) {
 		m.status.Note(n)
+	}
+}
+
+// recordEnd writes the final status, and the end for agents that cannot be reached, into the
+// job's directory.
+func (m *Master) recordEnd(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.endLimits.record)
+	defer cancel()
+	m.status.Save(ctx, m.cfg.Dir, m.cfg.Log)
+	if m.liveness != nil {
+		if err := recovery.AnnounceEnd(ctx, m.cfg.Dir, m.cfg.Attempt, m.cfg.Listener.Address()); err != nil {
+			m.cfg.Log.WithError(err).Warn("agents that cannot be reached are not told that the job has ended")
+		}
 	}
 }
 

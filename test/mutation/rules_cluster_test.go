@@ -699,6 +699,13 @@ var clusterRules = []rule{
 		pkg:     "cmd/yarn-submit", test: "TestAServerThatHangsIsNotWaitedFor",
 	},
 	{
+		promise: "the cluster is told of a job's end though no store answers by then",
+		file:    "am/run.go",
+		old:     `context.WithTimeout(detached, m.endLimits.tell)`,
+		new:     `context.WithDeadline(detached, time.UnixMilli(final.EndedUnixMs).Add(m.endLimits.record))`,
+		pkg:     "am", test: "TestTheClusterIsToldOfTheEndThoughNoStoreAnswers",
+	},
+	{
 		promise: "a token in the URL of --notify is shown nowhere",
 		file:    "proto/url.go",
 		old:     `return shown + "/(hidden)"`,
