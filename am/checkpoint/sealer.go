@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"holdfast/hdfsckpt"
@@ -301,19 +302,31 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 	if err := format.RememberPointers(ctx, store, list); err != nil {
 		return again, err
 	}
+	var failed []error
 	for _, c := range list {
 		if c.State != format.Complete || unknownBytes(c, known.known) > maxUnknown || !s.worthSealing(uri, &c) {
 			continue
 		}
-		if _, err := hdfsckpt.Seal(ctx, store, c, manifest.Meta{Job: s.cfg.Job, Generation: int64(generation), After: s.status.LastRecovery()}, known.known); err != nil {
+		_, err := hdfsckpt.Seal(ctx, store, c, manifest.Meta{Job: s.cfg.Job, Generation: int64(generation), After: s.status.LastRecovery()}, known.known)
+		if ctx.Err() != nil {
 			return again, err
+		}
+		if err != nil {
+			failed = append(failed, err) // which is no reason not to seal the others
+			continue
 		}
 		if took, known := known.saved(c); known {
 			s.status.Saved(took)
 		}
 		s.cfg.Log.Debugf("sealed %s in %s", c.Name, uri)
 	}
-	return again, nil
+	switch len(failed) {
+	case 0:
+		return again, nil
+	case 1:
+		return again, failed[0]
+	}
+	return again, fmt.Errorf("%w; %d more cannot be sealed", failed[0], len(failed)-1)
 }
 
 // worthSealing reports whether a complete checkpoint is to be sealed. One whose manifest was not read is

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,6 +58,21 @@ type sealing struct {
 	opens atomic.Int32 // how often the sealer opened the store
 	told  noStatus
 	log   *logtest.Hook
+
+	unreadable atomic.Pointer[string] // a file that the sealer may not read
+}
+
+// choosy is a store of which one file may not be read.
+type choosy struct {
+	*store.Local
+	unreadable *atomic.Pointer[string]
+}
+
+func (c choosy) Open(ctx context.Context, name string) (store.Reader, error) {
+	if not := c.unreadable.Load(); not != nil && name == *not {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
+	}
+	return c.Local.Open(ctx, name)
 }
 
 func startSealer(t *testing.T, quiet time.Duration) *sealing {
@@ -74,7 +91,11 @@ func startSealerIn(t *testing.T, dir string, quiet time.Duration) *sealing {
 		Job: "job_1", Checkpoints: []*proto.CheckpointSpec{spec}, Log: logrus.NewEntry(log),
 		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
 			s.opens.Add(1)
-			return store.Open(ctx, uri, nil)
+			opened, err := store.Open(ctx, uri, nil)
+			if err != nil {
+				return nil, err
+			}
+			return choosy{opened.(*store.Local), &s.unreadable}, nil
 		},
 	}, &s.told)
 	s.quiet = quiet
@@ -232,6 +253,30 @@ func TestASaveHasEnded(t *testing.T) {
 		}
 		s.untilTold()
 	})
+}
+
+// TestWhatCannotBeReadKeepsNothingElseFromBeingSealed: as files of another user in the same
+// directory.
+func TestWhatCannotBeReadKeepsNothingElseFromBeingSealed(t *testing.T) {
+	s := startSealer(t, time.Hour)
+	others := "step-10/a"
+	s.unreadable.Store(&others)
+	for _, name := range []string{"step-10/a", "step-10/COMMITTED", "step-20/a", "step-20/COMMITTED"} {
+		s.begin(name, []byte("{}"))()
+	}
+	s.untilSealed("step-20")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		said := slices.ContainsFunc(s.log.AllEntries(), func(e *logrus.Entry) bool {
+			err, _ := e.Data[logrus.ErrorKey].(error)
+			return err != nil && strings.Contains(err.Error(), "step-10")
+		})
+		if said {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing says that step-10 is not sealed")
+		}
+	}
 }
 
 // TestACheckpointOfAFixedNumberOfRanks: as those are which DeepSpeed writes, whatever program

@@ -924,6 +924,13 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestSaversFileIsKnown/start,_cut/local",
 	},
 	{
+		promise: "a checkpoint that cannot be read keeps no other from being sealed",
+		file:    "am/checkpoint/sealer.go",
+		old:     `failed = append(failed, err) // which is no reason not to seal the others`,
+		new:     `return again, err`,
+		pkg:     "am/checkpoint", test: "TestWhatCannotBeReadKeepsNothingElseFromBeingSealed",
+	},
+	{
 		promise: "a file called checkpoint that a saver wrote is recorded as its own when its checkpoints are sealed",
 		file:    "am/checkpoint/sealer.go",
 		old:     `if err := format.RememberPointers(ctx, store, list); err != nil {`,
