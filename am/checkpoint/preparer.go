@@ -78,11 +78,17 @@ func (p *Preparer) Prepare(ctx context.Context, allDown, observed bool, lost []s
 	case allDown:
 		by = writers.Nobody
 	}
+	return p.each(func(c *proto.CheckpointSpec) ([]string, error) { return p.prepare(ctx, c, by, lost) })
+}
+
+// each has something done in all directories concurrently, so that one that does not answer takes
+// no time from the others. The notes say what f has done, and where it has failed.
+func (p *Preparer) each(f func(*proto.CheckpointSpec) (done []string, err error)) (notes []string) {
 	byDirectory := make([]string, len(p.cfg.Checkpoints))
 	var wg sync.WaitGroup
 	for i, c := range p.cfg.Checkpoints {
 		wg.Go(func() {
-			done, err := p.prepare(ctx, c, by, lost)
+			done, err := f(c)
 			switch {
 			case err != nil:
 				byDirectory[i] = fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)

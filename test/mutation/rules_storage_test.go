@@ -924,6 +924,16 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestSaversFileIsKnown/start,_cut/local",
 	},
 	{
+		promise: "a checkpoint directory that does not answer at a job's end takes no time from the others",
+		file:    "am/checkpoint/preparer.go",
+		old: `		wg.Go(func() {
+			done, err := f(c)`,
+		new: `		wg.Wait()
+		wg.Go(func() {
+			done, err := f(c)`,
+		pkg: "am/checkpoint", test: "TestADirectoryThatDoesNotAnswerKeepsNoOtherFromItsEnd",
+	},
+	{
 		promise: "a checkpoint that cannot be read keeps no other from being sealed",
 		file:    "am/checkpoint/sealer.go",
 		old:     `failed = append(failed, err) // which is no reason not to seal the others`,
