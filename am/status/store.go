@@ -80,6 +80,9 @@ func (s *Store) Update(f func(*proto.JobStatus)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s.status)
+	if e := s.status.Events; len(e) > maxEvents { // whoever has added them
+		s.status.Events = append(e[:maxEvents/4], e[len(e)-maxEvents/2:]...)
+	}
 	notify(&s.changed)
 	notify(&s.news)
 }
@@ -166,9 +169,6 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 		status.Spares = spareStatus(job.Spares(), status.Spares)
 		status.AvoidedNodes = avoidedNodes(job.AvoidedNodes())
 		status.Events = append(status.Events, events...)
-		if len(status.Events) > maxEvents {
-			status.Events = append(status.Events[:maxEvents/4], status.Events[len(status.Events)-maxEvents/2:]...)
-		}
 	})
 }
 

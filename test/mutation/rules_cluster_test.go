@@ -699,6 +699,13 @@ var clusterRules = []rule{
 		pkg:     "cmd/yarn-submit", test: "TestAServerThatHangsIsNotWaitedFor",
 	},
 	{
+		promise: "the event log is bounded whoever adds to it",
+		file:    "am/status/store.go",
+		old:     `len(e) > maxEvents {`,
+		new:     `len(e) > 1000*maxEvents {`,
+		pkg:     "am/status", test: "TestTheEventLogIsBounded",
+	},
+	{
 		promise: "the cluster is told of a job's end though no store answers by then",
 		file:    "am/run.go",
 		old:     `context.WithTimeout(detached, m.endLimits.tell)`,
