@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/am/core"
@@ -195,6 +196,12 @@ func TestTheClusterIsToldOfTheEndThoughNoStoreAnswers(t *testing.T) {
 			j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 			if j.outcome == nil || j.outcome.State != proto.JobState_JOB_STATE_SUCCEEDED {
 				t.Errorf("the cluster was told %+v", j.outcome)
+			}
+			said := slices.ContainsFunc(j.logged.AllEntries(), func(e *logrus.Entry) bool {
+				return strings.Contains(e.Message, "cannot write "+filepath.Join(j.dir, proto.StatusFile))
+			})
+			if j.jobDirHangs.Load() && !said {
+				t.Error("nothing says that the final status is not written")
 			}
 		})
 	}

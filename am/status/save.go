@@ -112,8 +112,8 @@ func save(ctx context.Context, dir store.Store, name string, marshal func() ([]b
 	if err == nil {
 		err = store.WriteFile(ctx, dir, name, text, 0o600)
 	}
-	if err != nil && ctx.Err() == nil {
-		log.WithError(err).Warnf("cannot write %s; the job goes on, and what it says will be out of date after the job's end", path.Join(dir.URI(), name))
+	if err != nil && ctx.Err() != context.Canceled { // out of time it is a failure as any other
+		log.WithError(err).Warnf("cannot write %s; the job does not depend on it, but what it says will be out of date after the job's end", path.Join(dir.URI(), name))
 	}
 	return marshalling
 }
