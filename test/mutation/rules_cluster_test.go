@@ -412,6 +412,35 @@ var clusterRules = []rule{
 		pkg:     "internal/hadoop/login", test: "TestAProcessStaysWhoItIs",
 	},
 	{
+		promise: "of several keys in a keytab the newest version is used",
+		file:    "internal/hadoop/kerberos/user.go",
+		old:     `newer(e.KVNO, keys.Entries[j].KVNO, e.Timestamp, keys.Entries[j].Timestamp)`,
+		new:     `e.Timestamp.After(keys.Entries[j].Timestamp)`,
+		pkg:     "internal/hadoop/kerberos", test: "TestTheNewestKeyIsUsed",
+	},
+	{
+		promise: "a keytab may count a key's versions otherwise than the KDC",
+		file:    "internal/hadoop/kerberos/tickets.go",
+		old: `	rep.EncPart.KVNO = 0 // any: a keytab may count its keys otherwise than the KDC does
+`,
+		new: ``,
+		pkg: "internal/hadoop/kerberos", test: "TestTheNewestKeyIsUsed",
+	},
+	{
+		promise: "a service is reached through the realms on the way to it",
+		file:    "internal/hadoop/kerberos/tickets.go",
+		old:     `types.NewAuthenticator(u.realm, u.credentials.CName())`,
+		new:     `types.NewAuthenticator(by.ticket.Realm, u.credentials.CName())`,
+		pkg:     "internal/hadoop/kerberos", test: "TestRealmsOnTheWay",
+	},
+	{
+		promise: "another KDC is asked in the place of one that cannot serve now",
+		file:    "internal/hadoop/kerberos/exchange.go",
+		old:     ` || errors.As(err, &refusal) && refusal.ErrorCode == errorcode.KDC_ERR_SVC_UNAVAILABLE`,
+		new:     ` || errors.As(err, &refusal) && false`,
+		pkg:     "internal/hadoop/kerberos", test: "TestAKDCThatIsNotReady",
+	},
+	{
 		promise: "a pattern of principals means what it means to Hadoop's clients",
 		file:    "internal/hadoop/rpc/glob.go",
 		old:     `'*': ".*",`,

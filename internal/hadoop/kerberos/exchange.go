@@ -36,7 +36,7 @@ func (u *unanswered) Error() string { return strings.Join(u.causes, "; ") }
 var errNoKDC = errors.New("no KDC is known")
 
 // exchange sends a request to the KDCs of a realm, one after the other, until read takes an
-// answer. It returns read's error if that is no errDamagedAnswer, such as the KDC's refusal.
+// answer. It returns read's error, such as the KDC's refusal, if another KDC would say the same.
 func exchange(cfg *config.Config, realm string, request []byte, read func(answer []byte) error) error {
 	n, kdcs, err := cfg.GetKDCs(realm, true)
 	var dns *net.DNSError
@@ -50,13 +50,19 @@ func exchange(cfg *config.Config, realm string, request []byte, read func(answer
 	for i := 1; i <= n; i++ { // GetKDCs counts from 1
 		answer, err := ask(kdcs[i], request, cfg.LibDefaults.UDPPreferenceLimit)
 		if err == nil {
-			if err = read(answer); !errors.Is(err, errDamagedAnswer) {
+			if err = read(answer); !ownFault(err) {
 				return err
 			}
 		}
-		failed.causes = append(failed.causes, fmt.Sprintf("%s: %v", kdcs[i], err))
+		failed.causes = append(failed.causes, fmt.Sprintf("%s: %s", kdcs[i], oneLine(err.Error())))
 	}
 	return &failed
+}
+
+// ownFault reports whether an error says nothing but that this KDC cannot serve.
+func ownFault(err error) bool {
+	var refusal messages.KRBError
+	return errors.Is(err, errDamagedAnswer) || errors.As(err, &refusal) && refusal.ErrorCode == errorcode.KDC_ERR_SVC_UNAVAILABLE
 }
 
 // parse reads a KDC's answer. The KDC's refusal is a messages.KRBError.

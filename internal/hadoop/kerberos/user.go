@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -71,22 +72,31 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 	if err != nil {
 		return nil, err
 	}
-	var types []int32
+	newest := map[int32]int{} // of the keys of each type: its place
 	var others []string
-	for _, e := range keys.Entries {
+	for i, e := range keys.Entries {
 		if p := e.Principal.String(); p != principal {
 			if !slices.Contains(others, p) {
 				others = append(others, p)
 			}
 			continue
 		}
-		types = append(types, e.Key.KeyType)
+		j, ok := newest[e.Key.KeyType]
+		if !ok || newer(e.KVNO, keys.Entries[j].KVNO, e.Timestamp, keys.Entries[j].Timestamp) {
+			newest[e.Key.KeyType] = i
+		}
 	}
-	if len(types) == 0 {
+	if len(newest) == 0 {
 		if len(others) == 0 {
 			return nil, denied("the keytab %s is empty", path)
 		}
 		return nil, denied("the keytab %s has no key of %s; it has keys of %s: name one of them with --principal, or another keytab", path, principal, strings.Join(others, ", "))
+	}
+	types := slices.Sorted(maps.Keys(newest))
+	entries := keys.Entries
+	keys.Entries = nil // gokrb5 would take the one that was written last
+	for _, id := range types {
+		keys.Entries = append(keys.Entries, entries[newest[id]])
 	}
 	// Requests with a type of key that the keytab lacks would fail.
 	cfg.LibDefaults.DefaultTktEnctypeIDs = slices.DeleteFunc(cfg.LibDefaults.DefaultTktEnctypeIDs, func(id int32) bool { return !slices.Contains(types, id) })
@@ -104,6 +114,21 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 		return nil, err
 	}
 	return u, nil
+}
+
+// newer reports whether a key with this version, written at this time, is newer than another, as
+// MIT's library has it (more_recent of kt_file.c): some count versions to 255 and begin anew.
+func newer(version, than uint32, at, other time.Time) bool {
+	const low, high = 128, 240
+	switch {
+	case version < low && than > high && !at.Before(other):
+		return true
+	case version > high && than < low && !other.Before(at):
+		return false
+	case version != than:
+		return version > than
+	}
+	return at.After(other)
 }
 
 // renew logs in with the keytab, unless the KDC has just refused that.
