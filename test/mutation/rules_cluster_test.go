@@ -471,6 +471,13 @@ var clusterRules = []rule{
 		pkg:     "cmd/yarn-submit/incontainer", test: "TestWhoMayChangeCheckpoints",
 	},
 	{
+		promise: "who is in a group without a name is in the others",
+		file:    "internal/hadoop/acl/acl.go",
+		old:     `errors.As(err, &exit) && exit.Exited() && len(names) > 0 {`,
+		new:     `errors.As(err, &exit) && exit.Exited() && len(names) < 0 {`,
+		pkg:     "internal/hadoop/acl", test: "TestAGroupWithoutAName",
+	},
+	{
 		promise: "who has left a group, or cannot be looked up, has its rights no longer",
 		file:    "internal/hadoop/acl/acl.go",
 		old:     `a = answer{nil, `,
