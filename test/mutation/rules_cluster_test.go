@@ -441,6 +441,26 @@ var clusterRules = []rule{
 		pkg:     "internal/hadoop/kerberos", test: "TestAKDCThatIsNotReady",
 	},
 	{
+		promise: "those who want the same ticket wait for one request",
+		file:    "internal/hadoop/kerberos/user.go",
+		old:     `u.asked.Do(name+"@"+realm, func() (any, error) {`,
+		new:     `new(singleflight.Group).Do(name+"@"+realm, func() (any, error) {`,
+		pkg:     "internal/hadoop/kerberos", test: "TestWhoWaitsForASilentKDC",
+	},
+	{
+		promise: "a ticket that the user has is there while a KDC does not answer",
+		file:    "internal/hadoop/kerberos/user.go",
+		old: `	t, ok := u.cached(of, realm)
+	if !ok {
+		got`,
+		new: `	u.asking.Lock()
+	t, ok := u.cached(of, realm)
+	u.asking.Unlock()
+	if !ok {
+		got`,
+		pkg: "internal/hadoop/kerberos", test: "TestWhoWaitsForASilentKDC",
+	},
+	{
 		promise: "a pattern of principals means what it means to Hadoop's clients",
 		file:    "internal/hadoop/rpc/glob.go",
 		old:     `'*': ".*",`,

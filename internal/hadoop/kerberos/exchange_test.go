@@ -422,3 +422,49 @@ func TestAnswersOfKDCsAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoWaitsForASilentKDC: while a KDC is asked that does not answer, tickets that the user has are
+// there for others, and all who want the same new one wait for one answer, not one after the other
+// for an answer each.
+func TestWhoWaitsForASilentKDC(t *testing.T) {
+	k := newFakeKDC(t)
+	u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	if _, err := u.Ticket(fakeService); err != nil {
+		t.Fatal(err)
+	}
+	asked, over := make(chan bool, 100), make(chan bool)
+	defer close(over)
+	k.ticket = func(*messages.TGSReq) []byte {
+		asked <- true
+		<-over
+		return nil
+	}
+	before := k.tickets.Load()
+	const many = 4
+	answers := make(chan error, many)
+	for range many {
+		go func() {
+			_, err := u.Ticket("http/localhost@" + fakeRealm)
+			answers <- err
+		}()
+	}
+	<-asked
+	if _, err := u.Ticket(fakeService); err != nil {
+		t.Error(err)
+	}
+	if len(answers) > 0 {
+		t.Error("a ticket that the user has was not there before the KDC was given up")
+	}
+	for range many {
+		if err := <-answers; !kerberos.Unreachable(err) {
+			t.Errorf("the KDC has not answered: %v", err)
+		}
+	}
+	if n := k.tickets.Load() - before; n >= many {
+		t.Errorf("the KDC was asked %d times", n)
+	}
+}

@@ -143,10 +143,17 @@ func proposed(hint messages.KRBError) (ids []int32) {
 // maxReferrals is how many realms a request is sent on to.
 const maxReferrals = 5
 
+// by returns the ticket by which others are asked for.
+func (u *User) by() ticket {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.granting
+}
+
 // granted gets a ticket for a service of a realm (RFC 4120, section 3.3), by the way of the
 // ticket-granting services between the user's realm and that.
 func (u *User) granted(name types.PrincipalName, realm string) (ticket, error) {
-	by, at := u.granting, u.realm
+	by, at := u.by(), u.realm
 	if realm != at {
 		var err error
 		if by, err = u.obtain(grantingName(realm), at); err != nil {
@@ -170,6 +177,8 @@ func (u *User) granted(name types.PrincipalName, realm string) (ticket, error) {
 
 // cached returns the ticket for a service that the user has, if it is still valid.
 func (u *User) cached(name types.PrincipalName, realm string) (ticket, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	t, ok := u.tickets[name.PrincipalNameString()+"@"+realm]
 	return t, ok && t.end.After(time.Now())
 }
@@ -181,6 +190,8 @@ func (u *User) obtain(name types.PrincipalName, realm string) (ticket, error) {
 	}
 	t, err := u.granted(name, realm)
 	if err == nil {
+		u.mu.Lock()
+		defer u.mu.Unlock()
 		u.tickets[name.PrincipalNameString()+"@"+realm] = t
 	}
 	return t, err

@@ -17,6 +17,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/types"
+	"golang.org/x/sync/singleflight"
 
 	"holdfast/internal/hadoop/sasl"
 )
@@ -30,8 +31,11 @@ type User struct {
 	secret      [sha256.Size]byte
 	credentials *credentials.Credentials // the name, and the keytab
 
-	mu       sync.Mutex
-	cfg      *config.Config
+	cfg    *config.Config
+	asked  singleflight.Group // tickets that are being asked for
+	asking sync.Mutex         // held while KDCs are asked
+
+	mu       sync.Mutex // not held while one waits for others
 	granting ticket
 	tickets  map[string]ticket // by the service's principal
 	hosts    map[string]string // realms of those that tickets were asked for
@@ -140,6 +144,8 @@ func (u *User) renew() error {
 	if err != nil {
 		return remember(u.secret, err, explain("log in as "+u.principal+" with "+u.source, u.realm, err), time.Now())
 	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.granting = t
 	return nil
 }
@@ -147,8 +153,9 @@ func (u *User) renew() error {
 // ensure sees to it that a keytab's ticket-granting ticket is valid. It is replaced when a sixth of
 // its time is left; if that fails, it is used as long as it lasts.
 func (u *User) ensure() error {
-	left := time.Until(u.granting.end)
-	if !u.credentials.HasKeytab() || left > u.granting.end.Sub(u.granting.start)/6 {
+	by := u.by()
+	left := time.Until(by.end)
+	if !u.credentials.HasKeytab() || left > by.end.Sub(by.start)/6 {
 		return nil
 	}
 	if err := u.renew(); err != nil && left <= 0 {
@@ -200,11 +207,41 @@ func (u *User) Expired() bool { return !u.end.IsZero() && time.Now().After(u.end
 func (u *User) Source() string { return u.source }
 
 // Ticket obtains a ticket for a service, host@REALM of its principal service/host@REALM.
-// Without a realm, the host determines it (domain_realm).
+// Without a realm, the host determines it (domain_realm). Those who want the same one at a time
+// get it by one request.
 func (u *User) Ticket(service string) (sasl.Ticket, error) {
+	name, realm := u.resolve(service)
+	if u.Expired() {
+		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.end.Format(time.DateTime))
+	}
+	of := types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, name)
+	t, ok := u.cached(of, realm)
+	if !ok {
+		got, err, _ := u.asked.Do(name+"@"+realm, func() (any, error) {
+			u.asking.Lock()
+			defer u.asking.Unlock()
+			if err := u.ensure(); err != nil {
+				return ticket{}, err
+			}
+			t, err := u.obtain(of, realm)
+			if err != nil {
+				err = explain("get a ticket for "+service+" as "+u.principal+" with "+u.source, realm, err)
+			}
+			return t, err
+		})
+		if err != nil {
+			return sasl.Ticket{}, err
+		}
+		t = got.(ticket)
+	}
+	return sasl.Ticket{Ticket: t.ticket, Key: t.key, Realm: u.realm, Name: u.credentials.CName()}, nil
+}
+
+// resolve returns a service's name and its realm.
+func (u *User) resolve(service string) (name, realm string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	name, realm, _ := cutPrincipal(service)
+	name, realm, _ = cutPrincipal(service)
 	_, host, _ := strings.Cut(name, "/")
 	switch {
 	case realm == "":
@@ -212,20 +249,7 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 	case host != "":
 		u.hosts[host] = realm // its other services are of that realm, too
 	}
-	if u.Expired() {
-		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.end.Format(time.DateTime))
-	}
-	of := types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, name)
-	if _, ok := u.cached(of, realm); !ok {
-		if err := u.ensure(); err != nil {
-			return sasl.Ticket{}, err
-		}
-	}
-	t, err := u.obtain(of, realm)
-	if err != nil {
-		return sasl.Ticket{}, explain("get a ticket for "+service+" as "+u.principal+" with "+u.source, realm, err)
-	}
-	return sasl.Ticket{Ticket: t.ticket, Key: t.key, Realm: u.realm, Name: u.credentials.CName()}, nil
+	return name, realm
 }
 
 // Realm returns the realm of the services on a host: that of [domain_realm] in krb5.conf, or else the
