@@ -441,6 +441,13 @@ var clusterRules = []rule{
 		pkg:     "internal/hadoop/kerberos", test: "TestAKDCThatIsNotReady",
 	},
 	{
+		promise: "of several KDCs the one that has served last is asked first",
+		file:    "internal/hadoop/kerberos/exchange.go",
+		old:     `served.Store(realm, kdc)`,
+		new:     `served.Delete(realm)`,
+		pkg:     "internal/hadoop/kerberos", test: "TestTheKDCThatServesIsAskedFirst",
+	},
+	{
 		promise: "those who want the same ticket wait for one request",
 		file:    "internal/hadoop/kerberos/user.go",
 		old:     `u.asked.Do(name+"@"+realm, func() (any, error) {`,

@@ -314,28 +314,45 @@ func TestRealmsOnTheWay(t *testing.T) {
 // now (KDC_ERR_SVC_UNAVAILABLE, as a domain controller that starts), and where there is none, that
 // is no refusal: nothing has to wait because of it.
 func TestAKDCThatIsNotReady(t *testing.T) {
-	busy := newFakeKDC(t)
-	busy.login = func(r *messages.ASReq) []byte {
-		return busy.refuse(r.ReqBody, errorcode.KDC_ERR_SVC_UNAVAILABLE, nil)
-	}
-	busy.ticket = func(r *messages.TGSReq) []byte {
-		return busy.refuse(r.ReqBody, errorcode.KDC_ERR_SVC_UNAVAILABLE, nil)
-	}
-	keys := busy.keytab("secret of alice")
+	first, firstBusy := newSwitchedKDC(t)
+	keys := first.keytab("secret of alice")
+	firstBusy.Store(true)
 	for range 2 {
-		asked := busy.logins.Load()
+		asked := first.logins.Load()
 		began := time.Now()
 		_, err := kerberos.FromKeys("alice", keys, "a keytab")
 		bad(t, began, err, true, "no KDC of the realm FAKE.TEST answers", "KDC_ERR_SVC_UNAVAILABLE")
-		if _, refused := kerberos.RefusedUntil(err); refused || busy.logins.Load() == asked {
+		if _, refused := kerberos.RefusedUntil(err); refused || first.logins.Load() == asked {
 			t.Errorf("it was not asked, or will not be: %v", err)
 		}
 	}
-	ready := newFakeKDC(t)
-	configure(t, busy.address, ready.address)
-	logins, tickets := busy.logins.Load(), busy.tickets.Load()
-	for busy.logins.Load() == logins || busy.tickets.Load() == tickets { // the order is random
+	second, secondBusy := newSwitchedKDC(t)
+	configure(t, first.address, second.address)
+	for range 8 {
+		firstBusy.Store(!firstBusy.Load())
+		secondBusy.Store(!firstBusy.Load())
 		u, err := kerberos.FromKeys("alice", keys, "a keytab")
+		if err != nil {
+			t.Fatal(err)
+		}
+		firstBusy.Store(!firstBusy.Load())
+		secondBusy.Store(!firstBusy.Load())
+		if _, err := u.Ticket(fakeService); err != nil {
+			t.Fatal(err)
+		}
+		u.Close()
+	}
+}
+
+// TestTheKDCThatServesIsAskedFirst: of several KDCs, of which others cannot be reached or cannot serve,
+// the one that has served last is asked first: the others cost no more than one wait.
+func TestTheKDCThatServesIsAskedFirst(t *testing.T) {
+	down, busy := newSwitchedKDC(t)
+	busy.Store(true)
+	up := newFakeKDC(t)
+	configure(t, down.address, up.address)
+	for range 12 {
+		u, err := kerberos.FromKeys("alice", up.keytab("secret of alice"), "a keytab")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,6 +360,9 @@ func TestAKDCThatIsNotReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.Close()
+	}
+	if n := down.logins.Load() + down.tickets.Load(); n > 1 {
+		t.Errorf("the other KDC was asked %d times", n)
 	}
 }
 

@@ -77,6 +77,25 @@ func newFakeKDC(t *testing.T) *fakeKDC {
 	return k
 }
 
+// newSwitchedKDC starts one that cannot serve as long as busy is true.
+func newSwitchedKDC(t *testing.T) (k *fakeKDC, busy *atomic.Bool) {
+	t.Helper()
+	k, busy = newFakeKDC(t), new(atomic.Bool)
+	k.login = func(r *messages.ASReq) []byte {
+		if busy.Load() {
+			return k.refuse(r.ReqBody, errorcode.KDC_ERR_SVC_UNAVAILABLE, nil)
+		}
+		return k.admit(r)
+	}
+	k.ticket = func(r *messages.TGSReq) []byte {
+		if busy.Load() {
+			return k.refuse(r.ReqBody, errorcode.KDC_ERR_SVC_UNAVAILABLE, nil)
+		}
+		return k.grant(r)
+	}
+	return k, busy
+}
+
 // knows has the KDC know a principal.
 func (k *fakeKDC) knows(name, realm string) {
 	k.t.Helper()
