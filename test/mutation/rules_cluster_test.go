@@ -412,6 +412,62 @@ var clusterRules = []rule{
 		pkg:     "internal/hadoop/login", test: "TestAProcessStaysWhoItIs",
 	},
 	{
+		promise: "of several keys in a keytab the newest version is used",
+		file:    "internal/hadoop/kerberos/user.go",
+		old:     `newer(e.KVNO, keys.Entries[j].KVNO, e.Timestamp, keys.Entries[j].Timestamp)`,
+		new:     `e.Timestamp.After(keys.Entries[j].Timestamp)`,
+		pkg:     "internal/hadoop/kerberos", test: "TestTheNewestKeyIsUsed",
+	},
+	{
+		promise: "a keytab may count a key's versions otherwise than the KDC",
+		file:    "internal/hadoop/kerberos/tickets.go",
+		old: `	rep.EncPart.KVNO = 0 // any: a keytab may count its keys otherwise than the KDC does
+`,
+		new: ``,
+		pkg: "internal/hadoop/kerberos", test: "TestTheNewestKeyIsUsed",
+	},
+	{
+		promise: "a service is reached through the realms on the way to it",
+		file:    "internal/hadoop/kerberos/tickets.go",
+		old:     `types.NewAuthenticator(u.realm, u.credentials.CName())`,
+		new:     `types.NewAuthenticator(by.ticket.Realm, u.credentials.CName())`,
+		pkg:     "internal/hadoop/kerberos", test: "TestRealmsOnTheWay",
+	},
+	{
+		promise: "another KDC is asked in the place of one that cannot serve now",
+		file:    "internal/hadoop/kerberos/exchange.go",
+		old:     ` || errors.As(err, &refusal) && refusal.ErrorCode == errorcode.KDC_ERR_SVC_UNAVAILABLE`,
+		new:     ` || errors.As(err, &refusal) && false`,
+		pkg:     "internal/hadoop/kerberos", test: "TestAKDCThatIsNotReady",
+	},
+	{
+		promise: "of several KDCs the one that has served last is asked first",
+		file:    "internal/hadoop/kerberos/exchange.go",
+		old:     `served.Store(realm, kdc)`,
+		new:     `served.Delete(realm)`,
+		pkg:     "internal/hadoop/kerberos", test: "TestTheKDCThatServesIsAskedFirst",
+	},
+	{
+		promise: "those who want the same ticket wait for one request",
+		file:    "internal/hadoop/kerberos/user.go",
+		old:     `u.asked.Do(name+"@"+realm, func() (any, error) {`,
+		new:     `new(singleflight.Group).Do(name+"@"+realm, func() (any, error) {`,
+		pkg:     "internal/hadoop/kerberos", test: "TestWhoWaitsForASilentKDC",
+	},
+	{
+		promise: "a ticket that the user has is there while a KDC does not answer",
+		file:    "internal/hadoop/kerberos/user.go",
+		old: `	t, ok := u.cached(of, realm)
+	if !ok {
+		got`,
+		new: `	u.asking.Lock()
+	t, ok := u.cached(of, realm)
+	u.asking.Unlock()
+	if !ok {
+		got`,
+		pkg: "internal/hadoop/kerberos", test: "TestWhoWaitsForASilentKDC",
+	},
+	{
 		promise: "a pattern of principals means what it means to Hadoop's clients",
 		file:    "internal/hadoop/rpc/glob.go",
 		old:     `'*': ".*",`,
@@ -440,6 +496,13 @@ var clusterRules = []rule{
 		old:     `p.Properties[k] = c.Text(k)`,
 		new:     `p.Properties[k] = c.Get(k)`,
 		pkg:     "cmd/yarn-submit/incontainer", test: "TestWhoMayChangeCheckpoints",
+	},
+	{
+		promise: "who is in a group without a name is in the others",
+		file:    "internal/hadoop/acl/acl.go",
+		old:     `errors.As(err, &exit) && exit.Exited() && len(names) > 0 {`,
+		new:     `errors.As(err, &exit) && exit.Exited() && len(names) < 0 {`,
+		pkg:     "internal/hadoop/acl", test: "TestAGroupWithoutAName",
 	},
 	{
 		promise: "who has left a group, or cannot be looked up, has its rights no longer",

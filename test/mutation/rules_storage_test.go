@@ -1510,6 +1510,13 @@ var storageRules = []rule{
 		pkg: "internal/hadoop/hdfs/write", test: "TestASyncAtABlocksEdge",
 	},
 	{
+		promise: "what was drained up to a block's edge is on the disks after fsync",
+		file:    "internal/hadoop/hdfs/write/flush.go",
+		old:     `case tell && length == f.blockSize:`,
+		new:     `case length == f.blockSize:`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestADrainAtABlocksEdge",
+	},
+	{
 		promise: "what fsync has confirmed is on the disks, though a connection ends with a block's last packet",
 		file:    "internal/hadoop/hdfs/write/file.go",
 		old: `	if f.syncEnds {

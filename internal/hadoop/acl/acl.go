@@ -9,6 +9,7 @@ package acl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -131,8 +132,15 @@ func (g *Groups) Of(user string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "id", "-Gn", "--", user).Output()
+	names := strings.Fields(string(out))
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() && len(names) > 0 {
+		// Of a group without a name it prints the number, and fails in the end
+		// (ShellBasedUnixGroupsMapping.resolvePartialGroupNames).
+		names, err = slices.DeleteFunc(names, isNumber), nil
+	}
 	if err == nil {
-		a = answer{strings.Fields(string(out)), time.Now().Add(g.lasts)}
+		a = answer{names, time.Now().Add(g.lasts)}
 	} else {
 		a = answer{nil, time.Now().Add(min(g.lasts, unknownRemembered))}
 	}
@@ -141,3 +149,5 @@ func (g *Groups) Of(user string) []string {
 	g.mu.Unlock()
 	return a.groups
 }
+
+func isNumber(name string) bool { return strings.Trim(name, "0123456789") == "" }

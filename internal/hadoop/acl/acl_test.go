@@ -125,3 +125,26 @@ func TestWhoHasLeftAGroup(t *testing.T) {
 		})
 	}
 }
+
+// TestAGroupWithoutAName: of a group without a name, id prints the number, and fails when it has
+// printed the others: who is in them is in them. The number is nobody's name.
+func TestAGroupWithoutAName(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for _, x := range []struct {
+		id   string
+		want []string
+	}{
+		{"echo users 98765 admins; echo id: cannot find name for group ID 98765 >&2; exit 1", []string{"users", "admins"}},
+		{"echo users 98765", []string{"users", "98765"}}, // that is its name
+		{"echo users adm; kill -9 $$", nil},
+		{"echo no such user >&2; exit 1", nil},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "id"), []byte("#!/bin/sh\n"+x.id+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got := acl.NewGroups(conf.New(nil)).Of("carol"); !slices.Equal(got, x.want) {
+			t.Errorf("%s: she is in %q", x.id, got)
+		}
+	}
+}

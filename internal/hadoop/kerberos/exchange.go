@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/config"
@@ -36,7 +38,7 @@ func (u *unanswered) Error() string { return strings.Join(u.causes, "; ") }
 var errNoKDC = errors.New("no KDC is known")
 
 // exchange sends a request to the KDCs of a realm, one after the other, until read takes an
-// answer. It returns read's error if that is no errDamagedAnswer, such as the KDC's refusal.
+// answer. It returns read's error, such as the KDC's refusal, if another KDC would say the same.
 func exchange(cfg *config.Config, realm string, request []byte, read func(answer []byte) error) error {
 	n, kdcs, err := cfg.GetKDCs(realm, true)
 	var dns *net.DNSError
@@ -47,16 +49,51 @@ func exchange(cfg *config.Config, realm string, request []byte, read func(answer
 		return errNoKDC
 	}
 	var failed unanswered
-	for i := 1; i <= n; i++ { // GetKDCs counts from 1
-		answer, err := ask(kdcs[i], request, cfg.LibDefaults.UDPPreferenceLimit)
+	for _, kdc := range inOrder(realm, kdcs) {
+		answer, err := ask(kdc, request, cfg.LibDefaults.UDPPreferenceLimit)
 		if err == nil {
-			if err = read(answer); !errors.Is(err, errDamagedAnswer) {
+			if err = read(answer); !ownFault(err) {
+				if err == nil || demandsProof(err) {
+					served.Store(realm, kdc)
+				} else {
+					served.Delete(realm) // another one may know what this one does not know yet
+				}
 				return err
 			}
 		}
-		failed.causes = append(failed.causes, fmt.Sprintf("%s: %v", kdcs[i], err))
+		failed.causes = append(failed.causes, fmt.Sprintf("%s: %s", kdc, oneLine(err.Error())))
 	}
 	return &failed
+}
+
+// served has for each realm the KDC that has served last. It is the process's, as refusals are.
+var served sync.Map
+
+// inOrder returns the addresses of a realm's KDCs, which gokrb5 has mixed and counts from 1. The
+// one that has served last is the first: one that cannot be reached is not waited for each time.
+func inOrder(realm string, kdcs map[int]string) []string {
+	var list []string
+	for i := 1; i <= len(kdcs); i++ {
+		list = append(list, kdcs[i])
+	}
+	if last, ok := served.Load(realm); ok {
+		if i := slices.Index(list, last.(string)); i > 0 {
+			list = slices.Insert(slices.Delete(list, i, i+1), 0, last.(string))
+		}
+	}
+	return list
+}
+
+// demandsProof reports whether a KDC has answered a login with the demand for a proof of the key.
+func demandsProof(err error) bool {
+	var hint messages.KRBError
+	return errors.As(err, &hint) && hint.ErrorCode == errorcode.KDC_ERR_PREAUTH_REQUIRED
+}
+
+// ownFault reports whether an error says nothing but that this KDC cannot serve.
+func ownFault(err error) bool {
+	var refusal messages.KRBError
+	return errors.Is(err, errDamagedAnswer) || errors.As(err, &refusal) && refusal.ErrorCode == errorcode.KDC_ERR_SVC_UNAVAILABLE
 }
 
 // parse reads a KDC's answer. The KDC's refusal is a messages.KRBError.

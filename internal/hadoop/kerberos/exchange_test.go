@@ -17,9 +17,11 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
 	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
 	"github.com/jcmturner/gokrb5/v8/iana/msgtype"
+	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/iana/patype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
 
 	"holdfast/internal/hadoop/kerberos"
 )
@@ -224,6 +226,146 @@ func TestAUserWhoseKeyHasChanged(t *testing.T) {
 	}
 }
 
+// TestTheNewestKeyIsUsed: of several keys of one type in a keytab, the one with the newest version
+// is used, whenever and in whatever order they were written (ktpass writes no times, ktutil puts
+// files together), and whatever version the KDC says that it has.
+func TestTheNewestKeyIsUsed(t *testing.T) {
+	type key struct {
+		version  uint8
+		written  int64
+		password string
+	}
+	const right, wrong = "secret of alice", "an old secret"
+	for _, x := range []struct {
+		name string
+		keys []key
+	}{
+		{"without times", []key{{2, 0, wrong}, {3, 0, right}}},
+		{"without times, the newest first", []key{{3, 0, right}, {2, 0, wrong}}},
+		{"the older one was added later", []key{{3, 1000, right}, {2, 2000, wrong}}},
+		{"one version, written twice", []key{{1, 1000, wrong}, {1, 2000, right}}},
+		{"the versions have begun anew", []key{{255, 1000, wrong}, {1, 2000, right}}},
+		{"the versions have begun anew, and it is first", []key{{1, 2000, right}, {255, 1000, wrong}}},
+		{"another version than the KDC's", []key{{7, 1000, right}}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			newFakeKDC(t)
+			keys := keytab.New()
+			for _, y := range x.keys {
+				if err := keys.AddEntry("alice", fakeRealm, y.password, time.Unix(y.written, 0), y.version, fakeEtype); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b, err := keys.Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := kerberos.FromKeys("alice", b, "a keytab")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Close()
+			if _, err := u.Ticket(fakeService); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestRealmsOnTheWay: a service is reached through as many realms as there are between it and its
+// user, as in a forest of Active Directory, where the way from a domain to another leads by its
+// root: to each realm's KDC the user is one of the first realm's.
+func TestRealmsOnTheWay(t *testing.T) {
+	const root, other = "ROOT.TEST", "OTHER.TEST"
+	k := newFakeKDC(t)
+	for name, realm := range map[string]string{"krbtgt/" + root: fakeRealm, "krbtgt/" + other: root, "nn/localhost": other} {
+		k.knows(name, realm)
+	}
+	refers := map[string]string{fakeRealm: root, root: other}
+	k.ticket = func(r *messages.TGSReq) []byte {
+		if next := refers[r.ReqBody.Realm]; next != "" {
+			r.ReqBody.SName = types.NewPrincipalName(nametype.KRB_NT_SRV_INST, "krbtgt/"+next)
+		}
+		return k.grant(r)
+	}
+	text := "[libdefaults]\ndefault_realm = " + fakeRealm + "\nudp_preference_limit = 1\ndns_lookup_kdc = false\n[realms]\n"
+	for _, realm := range []string{fakeRealm, root, other} {
+		text += realm + " = {\nkdc = " + k.address + "\n}\n"
+	}
+	conf := filepath.Join(t.TempDir(), "krb5.conf")
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(kerberos.EnvConfig, conf)
+	for _, service := range []string{"nn/localhost@" + other, "nn/localhost"} {
+		u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := u.Ticket(service)
+		if err != nil || got.Ticket.Realm != other || got.Realm != fakeRealm {
+			t.Errorf("%s: a ticket of %q for a user of %q: %v", service, got.Ticket.Realm, got.Realm, err)
+		}
+		u.Close()
+	}
+}
+
+// TestAKDCThatIsNotReady: another KDC is asked in the place of one that answers that it cannot serve
+// now (KDC_ERR_SVC_UNAVAILABLE, as a domain controller that starts), and where there is none, that
+// is no refusal: nothing has to wait because of it.
+func TestAKDCThatIsNotReady(t *testing.T) {
+	first, firstBusy := newSwitchedKDC(t)
+	keys := first.keytab("secret of alice")
+	firstBusy.Store(true)
+	for range 2 {
+		asked := first.logins.Load()
+		began := time.Now()
+		_, err := kerberos.FromKeys("alice", keys, "a keytab")
+		bad(t, began, err, true, "no KDC of the realm FAKE.TEST answers", "KDC_ERR_SVC_UNAVAILABLE")
+		if _, refused := kerberos.RefusedUntil(err); refused || first.logins.Load() == asked {
+			t.Errorf("it was not asked, or will not be: %v", err)
+		}
+	}
+	second, secondBusy := newSwitchedKDC(t)
+	configure(t, first.address, second.address)
+	for range 8 {
+		firstBusy.Store(!firstBusy.Load())
+		secondBusy.Store(!firstBusy.Load())
+		u, err := kerberos.FromKeys("alice", keys, "a keytab")
+		if err != nil {
+			t.Fatal(err)
+		}
+		firstBusy.Store(!firstBusy.Load())
+		secondBusy.Store(!firstBusy.Load())
+		if _, err := u.Ticket(fakeService); err != nil {
+			t.Fatal(err)
+		}
+		u.Close()
+	}
+}
+
+// TestTheKDCThatServesIsAskedFirst: of several KDCs, of which others cannot be reached or cannot serve,
+// the one that has served last is asked first: the others cost no more than one wait.
+func TestTheKDCThatServesIsAskedFirst(t *testing.T) {
+	down, busy := newSwitchedKDC(t)
+	busy.Store(true)
+	up := newFakeKDC(t)
+	configure(t, down.address, up.address)
+	for range 12 {
+		u, err := kerberos.FromKeys("alice", up.keytab("secret of alice"), "a keytab")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := u.Ticket(fakeService); err != nil {
+			t.Fatal(err)
+		}
+		u.Close()
+	}
+	if n := down.logins.Load() + down.tickets.Load(); n > 1 {
+		t.Errorf("the other KDC was asked %d times", n)
+	}
+}
+
 // peak is the largest resident memory that this process has had, in MB: proc_pid_status(5).
 func peak(t *testing.T) int {
 	t.Helper()
@@ -298,5 +440,51 @@ func TestAnswersOfKDCsAreBounded(t *testing.T) {
 				t.Errorf("it took %d MB", grown)
 			}
 		})
+	}
+}
+
+// TestWhoWaitsForASilentKDC: while a KDC is asked that does not answer, tickets that the user has are
+// there for others, and all who want the same new one wait for one answer, not one after the other
+// for an answer each.
+func TestWhoWaitsForASilentKDC(t *testing.T) {
+	k := newFakeKDC(t)
+	u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	if _, err := u.Ticket(fakeService); err != nil {
+		t.Fatal(err)
+	}
+	asked, over := make(chan bool, 100), make(chan bool)
+	defer close(over)
+	k.ticket = func(*messages.TGSReq) []byte {
+		asked <- true
+		<-over
+		return nil
+	}
+	before := k.tickets.Load()
+	const many = 4
+	answers := make(chan error, many)
+	for range many {
+		go func() {
+			_, err := u.Ticket("http/localhost@" + fakeRealm)
+			answers <- err
+		}()
+	}
+	<-asked
+	if _, err := u.Ticket(fakeService); err != nil {
+		t.Error(err)
+	}
+	if len(answers) > 0 {
+		t.Error("a ticket that the user has was not there before the KDC was given up")
+	}
+	for range many {
+		if err := <-answers; !kerberos.Unreachable(err) {
+			t.Errorf("the KDC has not answered: %v", err)
+		}
+	}
+	if n := k.tickets.Load() - before; n >= many {
+		t.Errorf("the KDC was asked %d times", n)
 	}
 }

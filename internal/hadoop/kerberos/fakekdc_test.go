@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,10 +41,10 @@ type fakeKDC struct {
 	login  func(r *messages.ASReq) []byte
 	ticket func(r *messages.TGSReq) []byte
 
-	proofs  atomic.Int32 // logins with a proof that it was asked for
-	tickets atomic.Int32 // tickets that it was asked for
-	mu      sync.Mutex
-	session types.EncryptionKey // of the last ticket-granting ticket
+	logins  atomic.Int32 // that it was asked for
+	proofs  atomic.Int32 // of them, with a proof
+	tickets atomic.Int32 // that it was asked for
+	address string
 }
 
 // newFakeKDC starts a KDC and makes it that of the default realm.
@@ -53,9 +52,7 @@ func newFakeKDC(t *testing.T) *fakeKDC {
 	t.Helper()
 	k := &fakeKDC{t: t, keys: keytab.New(), life: time.Hour}
 	for _, name := range []string{"alice", "krbtgt/" + fakeRealm, "nn/localhost"} {
-		if err := k.keys.AddEntry(name, fakeRealm, "secret of "+name, time.Now(), 1, fakeEtype); err != nil {
-			t.Fatal(err)
-		}
+		k.knows(name, fakeRealm)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -75,8 +72,36 @@ func newFakeKDC(t *testing.T) *fakeKDC {
 			go k.serve(c)
 		}
 	}()
-	configure(t, l.Addr().String())
+	k.address = l.Addr().String()
+	configure(t, k.address)
 	return k
+}
+
+// newSwitchedKDC starts one that cannot serve as long as busy is true.
+func newSwitchedKDC(t *testing.T) (k *fakeKDC, busy *atomic.Bool) {
+	t.Helper()
+	k, busy = newFakeKDC(t), new(atomic.Bool)
+	k.login = func(r *messages.ASReq) []byte {
+		if busy.Load() {
+			return k.refuse(r.ReqBody, errorcode.KDC_ERR_SVC_UNAVAILABLE, nil)
+		}
+		return k.admit(r)
+	}
+	k.ticket = func(r *messages.TGSReq) []byte {
+		if busy.Load() {
+			return k.refuse(r.ReqBody, errorcode.KDC_ERR_SVC_UNAVAILABLE, nil)
+		}
+		return k.grant(r)
+	}
+	return k, busy
+}
+
+// knows has the KDC know a principal.
+func (k *fakeKDC) knows(name, realm string) {
+	k.t.Helper()
+	if err := k.keys.AddEntry(name, realm, "secret of "+name, time.Now(), 1, fakeEtype); err != nil {
+		k.t.Fatal(err)
+	}
 }
 
 // configure makes KDCs at these addresses those of the default realm.
@@ -125,6 +150,7 @@ func (k *fakeKDC) serve(c net.Conn) {
 	var ticket messages.TGSReq
 	switch {
 	case login.Unmarshal(request) == nil:
+		k.logins.Add(1)
 		if login.PAData.Contains(patype.PA_ENC_TIMESTAMP) {
 			k.proofs.Add(1)
 		}
@@ -187,17 +213,37 @@ func (k *fakeKDC) admit(r *messages.ASReq) []byte {
 	return k.hint(r.ReqBody, fakeEtype)
 }
 
-// grant answers a request for a ticket of alice's.
+// grant answers a request for a ticket, if who asks is whose the shown ticket is: RFC 4120,
+// section 3.2.3.
 func (k *fakeKDC) grant(r *messages.TGSReq) []byte {
+	shown := k.shown(r)
+	if err := shown.DecryptAuthenticator(shown.Ticket.DecryptedEncPart.Key); err != nil {
+		k.t.Error(err)
+	}
+	of, by := shown.Ticket.DecryptedEncPart, shown.Authenticator
+	if !of.CName.Equal(by.CName) || of.CRealm != by.CRealm {
+		return k.refuse(r.ReqBody, errorcode.KRB_AP_ERR_BADMATCH, nil)
+	}
 	rep := k.granted(r)
 	return k.marshal(&rep)
 }
 
+// shown returns what a request shows, with the ticket opened.
+func (k *fakeKDC) shown(r *messages.TGSReq) (shown messages.APReq) {
+	err := shown.Unmarshal(r.PAData[0].PADataValue)
+	if err == nil {
+		err = shown.Ticket.DecryptEncPart(k.keys, nil)
+	}
+	if err != nil {
+		k.t.Error(err)
+	}
+	return shown
+}
+
+// granted is a ticket of alice's.
 func (k *fakeKDC) granted(r *messages.TGSReq) messages.TGSRep {
-	k.mu.Lock()
-	session := k.session
-	k.mu.Unlock()
 	alice := types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, "alice")
+	session := k.shown(r).Ticket.DecryptedEncPart.Key
 	return messages.TGSRep{KDCRepFields: k.reply(r.ReqBody, alice, msgtype.KRB_TGS_REP, session, keyusage.TGS_REP_ENCPART_SESSION_KEY)}
 }
 
@@ -205,18 +251,13 @@ func (k *fakeKDC) granted(r *messages.TGSReq) messages.TGSRep {
 func (k *fakeKDC) reply(r messages.KDCReqBody, client types.PrincipalName, kind int, key types.EncryptionKey, usage uint32) messages.KDCRepFields {
 	now := time.Now().UTC()
 	none := types.NewKrbFlags()
-	ticket, session, err := messages.NewTicket(client, fakeRealm, r.SName, fakeRealm, none, k.keys, fakeEtype, 1, now, now, now.Add(k.life), now.Add(k.life))
+	ticket, session, err := messages.NewTicket(client, fakeRealm, r.SName, r.Realm, none, k.keys, fakeEtype, 1, now, now, now.Add(k.life), now.Add(k.life))
 	if err != nil {
 		k.t.Error(err)
 	}
-	if kind == msgtype.KRB_AS_REP {
-		k.mu.Lock()
-		k.session = session
-		k.mu.Unlock()
-	}
 	part := messages.EncKDCRepPart{
 		Key: session, Nonce: r.Nonce, Flags: none, AuthTime: now, StartTime: now,
-		EndTime: now.Add(k.life), SRealm: fakeRealm, SName: r.SName,
+		EndTime: now.Add(k.life), SRealm: r.Realm, SName: r.SName,
 		LastReqs: []messages.LastReq{{LRValue: now}}, KeyExpiration: now.Add(k.life), RenewTill: now.Add(k.life),
 	}
 	sealed, err := crypto.GetEncryptedData(k.marshal(&part), key, usage, 1)

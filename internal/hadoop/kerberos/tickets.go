@@ -76,6 +76,7 @@ func (u *User) admitted(request messages.ASReq, answer []byte, proven bool) (tic
 	if err := parse(answer, &rep); err != nil {
 		return ticket{}, err
 	}
+	rep.EncPart.KVNO = 0 // any: a keytab may count its keys otherwise than the KDC does
 	err := whole(func() error {
 		_, err := rep.Verify(u.cfg, u.credentials, request)
 		if err != nil && proven && strings.Contains(err.Error(), "Decrypting_Error") {
@@ -142,10 +143,17 @@ func proposed(hint messages.KRBError) (ids []int32) {
 // maxReferrals is how many realms a request is sent on to.
 const maxReferrals = 5
 
+// by returns the ticket by which others are asked for.
+func (u *User) by() ticket {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.granting
+}
+
 // granted gets a ticket for a service of a realm (RFC 4120, section 3.3), by the way of the
 // ticket-granting services between the user's realm and that.
 func (u *User) granted(name types.PrincipalName, realm string) (ticket, error) {
-	by, at := u.granting, u.realm
+	by, at := u.by(), u.realm
 	if realm != at {
 		var err error
 		if by, err = u.obtain(grantingName(realm), at); err != nil {
@@ -169,6 +177,8 @@ func (u *User) granted(name types.PrincipalName, realm string) (ticket, error) {
 
 // cached returns the ticket for a service that the user has, if it is still valid.
 func (u *User) cached(name types.PrincipalName, realm string) (ticket, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	t, ok := u.tickets[name.PrincipalNameString()+"@"+realm]
 	return t, ok && t.end.After(time.Now())
 }
@@ -180,6 +190,8 @@ func (u *User) obtain(name types.PrincipalName, realm string) (ticket, error) {
 	}
 	t, err := u.granted(name, realm)
 	if err == nil {
+		u.mu.Lock()
+		defer u.mu.Unlock()
 		u.tickets[name.PrincipalNameString()+"@"+realm] = t
 	}
 	return t, err
@@ -188,6 +200,9 @@ func (u *User) obtain(name types.PrincipalName, realm string) (ticket, error) {
 // ask asks a realm's KDCs for a ticket.
 func (u *User) ask(by ticket, realm string, name types.PrincipalName) (ticket, error) {
 	request, err := messages.NewTGSReq(u.credentials.CName(), realm, u.cfg, by.ticket, by.key, name, false)
+	if err == nil {
+		request.PAData, err = u.shown(by, request.ReqBody)
+	}
 	if err != nil {
 		return ticket{}, err
 	}
@@ -201,6 +216,35 @@ func (u *User) ask(by ticket, realm string, name types.PrincipalName) (ticket, e
 		return err
 	})
 	return got, err
+}
+
+// shown returns a ticket with the proof that it is the user's, for a request of a ticket (RFC 4120,
+// section 5.4.1). gokrb5's proof names the realm that has given the ticket as the user's, which is
+// another one from the second realm on the way.
+func (u *User) shown(by ticket, body messages.KDCReqBody) (types.PADataSequence, error) {
+	b, err := body.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	kind, err := crypto.GetEtype(by.key.KeyType)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := kind.GetChecksumHash(by.key.KeyValue, b, keyusage.TGS_REQ_PA_TGS_REQ_AP_REQ_AUTHENTICATOR_CHKSUM)
+	if err != nil {
+		return nil, err
+	}
+	of, err := types.NewAuthenticator(u.realm, u.credentials.CName())
+	if err != nil {
+		return nil, err
+	}
+	of.Cksum = types.Checksum{CksumType: kind.GetHashID(), Checksum: sum}
+	request, err := messages.NewAPReq(by.ticket, by.key, of)
+	if err != nil {
+		return nil, err
+	}
+	b, err = request.Marshal()
+	return types.PADataSequence{{PADataType: patype.PA_TGS_REQ, PADataValue: b}}, err
 }
 
 // given reads the answer to a request for a ticket.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/types"
+	"golang.org/x/sync/singleflight"
 
 	"holdfast/internal/hadoop/sasl"
 )
@@ -29,8 +31,11 @@ type User struct {
 	secret      [sha256.Size]byte
 	credentials *credentials.Credentials // the name, and the keytab
 
-	mu       sync.Mutex
-	cfg      *config.Config
+	cfg    *config.Config
+	asked  singleflight.Group // tickets that are being asked for
+	asking sync.Mutex         // held while KDCs are asked
+
+	mu       sync.Mutex // not held while one waits for others
 	granting ticket
 	tickets  map[string]ticket // by the service's principal
 	hosts    map[string]string // realms of those that tickets were asked for
@@ -71,22 +76,31 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 	if err != nil {
 		return nil, err
 	}
-	var types []int32
+	newest := map[int32]int{} // of the keys of each type: its place
 	var others []string
-	for _, e := range keys.Entries {
+	for i, e := range keys.Entries {
 		if p := e.Principal.String(); p != principal {
 			if !slices.Contains(others, p) {
 				others = append(others, p)
 			}
 			continue
 		}
-		types = append(types, e.Key.KeyType)
+		j, ok := newest[e.Key.KeyType]
+		if !ok || newer(e.KVNO, keys.Entries[j].KVNO, e.Timestamp, keys.Entries[j].Timestamp) {
+			newest[e.Key.KeyType] = i
+		}
 	}
-	if len(types) == 0 {
+	if len(newest) == 0 {
 		if len(others) == 0 {
 			return nil, denied("the keytab %s is empty", path)
 		}
 		return nil, denied("the keytab %s has no key of %s; it has keys of %s: name one of them with --principal, or another keytab", path, principal, strings.Join(others, ", "))
+	}
+	types := slices.Sorted(maps.Keys(newest))
+	entries := keys.Entries
+	keys.Entries = nil // gokrb5 would take the one that was written last
+	for _, id := range types {
+		keys.Entries = append(keys.Entries, entries[newest[id]])
 	}
 	// Requests with a type of key that the keytab lacks would fail.
 	cfg.LibDefaults.DefaultTktEnctypeIDs = slices.DeleteFunc(cfg.LibDefaults.DefaultTktEnctypeIDs, func(id int32) bool { return !slices.Contains(types, id) })
@@ -106,6 +120,21 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 	return u, nil
 }
 
+// newer reports whether a key with this version, written at this time, is newer than another, as
+// MIT's library has it (more_recent of kt_file.c): some count versions to 255 and begin anew.
+func newer(version, than uint32, at, other time.Time) bool {
+	const low, high = 128, 240
+	switch {
+	case version < low && than > high && !at.Before(other):
+		return true
+	case version > high && than < low && !other.Before(at):
+		return false
+	case version != than:
+		return version > than
+	}
+	return at.After(other)
+}
+
 // renew logs in with the keytab, unless the KDC has just refused that.
 func (u *User) renew() error {
 	if err := refused(u.secret, time.Now()); err != nil {
@@ -115,6 +144,8 @@ func (u *User) renew() error {
 	if err != nil {
 		return remember(u.secret, err, explain("log in as "+u.principal+" with "+u.source, u.realm, err), time.Now())
 	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.granting = t
 	return nil
 }
@@ -122,8 +153,9 @@ func (u *User) renew() error {
 // ensure sees to it that a keytab's ticket-granting ticket is valid. It is replaced when a sixth of
 // its time is left; if that fails, it is used as long as it lasts.
 func (u *User) ensure() error {
-	left := time.Until(u.granting.end)
-	if !u.credentials.HasKeytab() || left > u.granting.end.Sub(u.granting.start)/6 {
+	by := u.by()
+	left := time.Until(by.end)
+	if !u.credentials.HasKeytab() || left > by.end.Sub(by.start)/6 {
 		return nil
 	}
 	if err := u.renew(); err != nil && left <= 0 {
@@ -175,11 +207,41 @@ func (u *User) Expired() bool { return !u.end.IsZero() && time.Now().After(u.end
 func (u *User) Source() string { return u.source }
 
 // Ticket obtains a ticket for a service, host@REALM of its principal service/host@REALM.
-// Without a realm, the host determines it (domain_realm).
+// Without a realm, the host determines it (domain_realm). Those who want the same one at a time
+// get it by one request.
 func (u *User) Ticket(service string) (sasl.Ticket, error) {
+	name, realm := u.resolve(service)
+	if u.Expired() {
+		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.end.Format(time.DateTime))
+	}
+	of := types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, name)
+	t, ok := u.cached(of, realm)
+	if !ok {
+		got, err, _ := u.asked.Do(name+"@"+realm, func() (any, error) {
+			u.asking.Lock()
+			defer u.asking.Unlock()
+			if err := u.ensure(); err != nil {
+				return ticket{}, err
+			}
+			t, err := u.obtain(of, realm)
+			if err != nil {
+				err = explain("get a ticket for "+service+" as "+u.principal+" with "+u.source, realm, err)
+			}
+			return t, err
+		})
+		if err != nil {
+			return sasl.Ticket{}, err
+		}
+		t = got.(ticket)
+	}
+	return sasl.Ticket{Ticket: t.ticket, Key: t.key, Realm: u.realm, Name: u.credentials.CName()}, nil
+}
+
+// resolve returns a service's name and its realm.
+func (u *User) resolve(service string) (name, realm string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	name, realm, _ := cutPrincipal(service)
+	name, realm, _ = cutPrincipal(service)
 	_, host, _ := strings.Cut(name, "/")
 	switch {
 	case realm == "":
@@ -187,20 +249,7 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 	case host != "":
 		u.hosts[host] = realm // its other services are of that realm, too
 	}
-	if u.Expired() {
-		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.end.Format(time.DateTime))
-	}
-	of := types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, name)
-	if _, ok := u.cached(of, realm); !ok {
-		if err := u.ensure(); err != nil {
-			return sasl.Ticket{}, err
-		}
-	}
-	t, err := u.obtain(of, realm)
-	if err != nil {
-		return sasl.Ticket{}, explain("get a ticket for "+service+" as "+u.principal+" with "+u.source, realm, err)
-	}
-	return sasl.Ticket{Ticket: t.ticket, Key: t.key, Realm: u.realm, Name: u.credentials.CName()}, nil
+	return name, realm
 }
 
 // Realm returns the realm of the services on a host: that of [domain_realm] in krb5.conf, or else the

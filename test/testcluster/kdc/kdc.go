@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -90,7 +91,8 @@ func (k *KDC) KeepTickets(ctx context.Context) (stop func(), err error) {
 		<-ended
 	}
 	for deadline := time.Now().Add(time.Minute); ; {
-		if _, err := os.Stat(socket); err == nil {
+		if conn, err := net.Dial("unix", socket); err == nil { // it exists before the daemon listens
+			conn.Close()
 			return stop, nil
 		}
 		select {

@@ -51,7 +51,7 @@ func (f *File) flush(ctx context.Context, sync, tell bool) error {
 	length := f.at()
 	var err error
 	switch {
-	case length == f.blockSize: // or its DataNodes would be needed for as long as nothing more comes
+	case tell && length == f.blockSize: // or its DataNodes would be needed for as long as nothing more comes
 		err = f.queueEnd()
 	case sync && length > 0:
 		err = f.queueSync()

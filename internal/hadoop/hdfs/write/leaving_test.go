@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/encoding/protodelim"
@@ -81,7 +82,15 @@ func TestAPipelineGoesOnWithoutASlowDataNode(t *testing.T) {
 	if left == nil || !strings.Contains(said.String(), "continues with 3 DataNodes") {
 		t.Fatalf("no DataNode was left out and replaced:\n%s", said.String())
 	}
-	out, err := shared.Get(t).Hadoop(t.Context(), "org.apache.hadoop.hdfs.tools.DFSck", "/says-it-is-slow", "-files", "-blocks", "-locations")
+	var out string
+	var err error
+	// The NameNode completes a file when it knows of one replica; the DataNodes report the others.
+	for deadline := time.Now().Add(time.Minute); ; {
+		out, err = shared.Get(t).Hadoop(t.Context(), "org.apache.hadoop.hdfs.tools.DFSck", "/says-it-is-slow", "-files", "-blocks", "-locations")
+		if err != nil || strings.Contains(out, "Live_repl=3") || time.Now().After(deadline) {
+			break
+		}
+	}
 	if err != nil || !strings.Contains(out, "len=16777216 Live_repl=3") || strings.Contains(out, "DatanodeInfoWithStorage["+left[1]+",") {
 		t.Errorf("left out was %s, and the block lies here: %v\n%s", left[1], err, out)
 	}

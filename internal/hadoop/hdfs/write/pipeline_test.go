@@ -194,6 +194,41 @@ func TestSyncThoughADataNodeFails(t *testing.T) {
 	})
 }
 
+// TestADrainAtABlocksEdge: what was drained before, up to a block's edge, is visible after a flush, and
+// on the disks after a sync, as anywhere else in a block.
+func TestADrainAtABlocksEdge(t *testing.T) {
+	for _, syncs := range []bool{false, true} {
+		disks := &fakeDisks{}
+		nn := &fakeNN{nodes: []*wire.DatanodeInfoProto{dn("well", 2)}}
+		well := &fakeDN{acks: true, reads: true, answers: true, disks: disks}
+		c := New(nn, Options{Replication: 1, BlockSize: 1 << 20, Dial: dialTo(map[string]*fakeDN{"well": well})})
+		f, err := c.Create(t.Context(), "/f", 0o644, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = f.Write(make([]byte, 1<<20)); err == nil {
+			err = f.Drain(t.Context())
+		}
+		if err == nil && syncs {
+			err = f.Sync(t.Context())
+		} else if err == nil {
+			err = f.Flush(t.Context())
+		}
+		if got := nn.visible(); err != nil || got != f.Length() {
+			t.Errorf("flushed are %d bytes, and the NameNode tells a reader of %d: %v", f.Length(), got, err)
+		}
+		if _, synced := disks.sizes(); syncs && synced != f.Length() {
+			t.Errorf("after a sync of %d bytes %d are on the disks", f.Length(), synced)
+		}
+		if _, err = f.Write([]byte("more")); err == nil {
+			err = f.Close()
+		}
+		if got := nn.visible(); err != nil || got != f.Length() {
+			t.Errorf("%d bytes were written, and there are %d: %v", f.Length(), got, err)
+		}
+	}
+}
+
 // TestASyncAtABlocksEdge: the first sync of a file reaches the block that has just become full.
 func TestASyncAtABlocksEdge(t *testing.T) {
 	c, disks := onDisks(&fakeDN{})
