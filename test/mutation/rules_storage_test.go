@@ -1441,7 +1441,14 @@ var storageRules = []rule{
 	{
 		promise: "which checkpoint a pointer names is read each time",
 		file:    "hdfsckpt/format/judged.go",
-		old:     ` || hasPointer(f) {`,
+		old:     ` || hasPointer(f) || len`,
+		new:     ` || len`,
+		pkg:     "hdfsckpt", test: "TestSealedOnesAreLookedIntoOnce",
+	},
+	{
+		promise: "whether the list beside a checkpoint of Ray still names it is read each time",
+		file:    "hdfsckpt/format/judged.go",
+		old:     ` || len(f.Traits().Beside) > 0 {`,
 		new:     ` {`,
 		pkg:     "hdfsckpt", test: "TestSealedOnesAreLookedIntoOnce",
 	},
