@@ -355,6 +355,13 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestRollback/local",
 	},
 	{
+		promise: "prune removes nothing where what is in a checkpoint may not be removed",
+		file:    "hdfsckpt/prune.go",
+		old:     `mayChange(ctx, s, p.Remove, within...)`,
+		new:     `mayChange(ctx, s, p.Remove, within[:0]...)`,
+		pkg:     "hdfsckpt/inspect", test: "TestChangesBeginTogether",
+	},
+	{
 		promise: "rollback and prune change none of several directories where one cannot be changed",
 		file:    "hdfsckpt/inspect/plan.go",
 		old:     `if err := c.Plan.check(ctx, c.Store, w); err != nil {`,
@@ -1278,8 +1285,8 @@ var storageRules = []rule{
 	{
 		promise: "a prune leaves what checkpoints share with others by links",
 		file:    "hdfsckpt/prune.go",
-		old:     `return strings.HasPrefix(name, l+"/")`,
-		new:     `return false && strings.HasPrefix(name, l+"/")`,
+		old:     `return strings.HasPrefix(name, d+"/")`,
+		new:     `return false && strings.HasPrefix(name, d+"/")`,
 		pkg:     "hdfsckpt", test: "TestPruneLeavesWhatLinksLeadTo",
 	},
 	{
