@@ -15,7 +15,6 @@ import (
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/limit"
-	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -104,13 +103,13 @@ func (ray) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 // dropped has one that the list does not name be no broken save if it is as it was when it was
 // sealed: Ray drops what it is about to remove from its list first.
 func dropped(ctx context.Context, s store.Store, c *format.Checkpoint) error {
-	m, unread, err := manifest.Read(ctx, s, manifest.Path(c.Name))
+	was, unread, err := c.WasSealed(ctx, s)
 	switch {
 	case err != nil:
 		return err
 	case unread != nil:
 		c.State, c.Certain, c.Why = format.Unchecked, false, unread.Error()
-	case m != nil && c.Agrees(m):
+	case was:
 		c.State, c.Certain, c.Why = format.Unchecked, false, raySnapshot+" beside it does not list it any longer"
 	}
 	return nil

@@ -201,8 +201,8 @@ var storageRules = []rule{
 	{
 		promise: "whatever the script removes stays readable once: Ray's, of which its list says nothing any longer",
 		file:    "hdfsckpt/retain/view.go",
-		old:     `was = m != nil && c.Agrees(m)`,
-		new:     `was = false && m != nil`,
+		old:     `was, _, err = c.WasSealed(ctx, b.s)`,
+		new:     `_, _, err = c.WasSealed(ctx, b.s)`,
 		pkg:     "hdfsckpt", test: "TestContract/ray/retain_removed",
 	},
 	{
@@ -1468,9 +1468,9 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a checkpoint that Ray's list does not name is torn unless it is what was sealed",
-		file:    "hdfsckpt/formats/ray.go",
-		old:     `case m != nil && c.Agrees(m):`,
-		new:     `case m != nil:`,
+		file:    "hdfsckpt/format/checkpoint.go",
+		old:     `return m != nil && c.Agrees(m), unread, err`,
+		new:     `return m != nil, unread, err`,
 		pkg:     "hdfsckpt", test: "TestOneThatRayDroppedLastIsNoBrokenSave",
 	},
 	{
