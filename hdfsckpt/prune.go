@@ -124,8 +124,14 @@ func seriesOf(c format.Checkpoint) string { return string(c.Kind) + " " + c.Seri
 // Check returns why nothing can be removed from the store. It changes nothing.
 func (p PrunePlan) Check(ctx context.Context, s store.Store) error {
 	_, err := writers.Nested(ctx, s)
+	var within []string
+	for i := 0; i < len(p.Remove) && err == nil; i++ {
+		var dirs, links []string
+		dirs, links, err = directories(ctx, s, p.Remove[i])
+		within = append(within, slices.DeleteFunc(dirs, func(d string) bool { return slices.Contains(links, d) })...)
+	}
 	if err == nil {
-		err = mayChange(ctx, s, p.Remove)
+		err = mayChange(ctx, s, p.Remove, within...)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot prune %s: %w", s.URI(), err)
@@ -134,9 +140,12 @@ func (p PrunePlan) Check(ctx context.Context, s store.Store) error {
 }
 
 // mayChange returns an error if this user may not write in a directory that some checkpoints lie
-// in, or in the store's own.
-func mayChange(ctx context.Context, s store.Store, list []format.Checkpoint) error {
+// in, in the store's own, or in one of some others.
+func mayChange(ctx context.Context, s store.Store, list []format.Checkpoint, others ...string) error {
 	dirs := map[string]bool{".": true, store.OwnDir: true}
+	for _, dir := range others {
+		dirs[dir] = true
+	}
 	for _, c := range list {
 		name, _ := c.Original()
 		dirs[path.Dir(name)] = true
@@ -203,13 +212,9 @@ func removeCheckpoint(ctx context.Context, s store.Store, c format.Checkpoint, n
 	if err := retain.Forget(ctx, s, c.Name); err != nil {
 		return err
 	}
-	dirs := directories(c)
-	links, err := linked(ctx, s, dirs)
+	dirs, links, err := directories(ctx, s, c)
 	if err != nil {
 		return err
-	}
-	elsewhere := func(name string) bool {
-		return slices.ContainsFunc(links, func(l string) bool { return strings.HasPrefix(name, l+"/") })
 	}
 	var names []string
 	if c.Marker != "" {
@@ -219,7 +224,7 @@ func removeCheckpoint(ctx context.Context, s store.Store, c format.Checkpoint, n
 		names = append(names, f.Name)
 	}
 	for _, name := range names {
-		if elsewhere(name) {
+		if below(links, name) {
 			continue
 		}
 		if err := s.Remove(ctx, name); err != nil && !store.Vanished(err) {
@@ -227,9 +232,6 @@ func removeCheckpoint(ctx context.Context, s store.Store, c format.Checkpoint, n
 		}
 	}
 	for _, dir := range dirs {
-		if elsewhere(dir) {
-			continue
-		}
 		if err := store.RemoveDir(ctx, s, dir); err != nil && !store.Vanished(err) {
 			return err
 		}
@@ -237,25 +239,16 @@ func removeCheckpoint(ctx context.Context, s store.Store, c format.Checkpoint, n
 	return manifest.Remove(ctx, s, c.Name)
 }
 
-// linked returns those of some directories that are symbolic links: what is in them is not removed
-// with a checkpoint.
-func linked(ctx context.Context, s store.Store, dirs []string) (links []string, err error) {
-	for _, dir := range dirs {
-		i, err := store.Lstat(ctx, s, dir)
-		if err != nil && !store.Vanished(err) {
-			return nil, err
-		}
-		if err == nil && i.Link {
-			links = append(links, dir)
-		}
-	}
-	return links, nil
+// below reports whether a name lies below one of some directories.
+func below(dirs []string, name string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return strings.HasPrefix(name, d+"/") })
 }
 
-// directories returns those that are removed with a checkpoint, the deepest first.
-func directories(c format.Checkpoint) []string {
+// directories returns those that are removed with a checkpoint, the deepest first, and which of them
+// are symbolic links: what is in these is not removed.
+func directories(ctx context.Context, s store.Store, c format.Checkpoint) (dirs, links []string, err error) {
 	if !c.IsDir() {
-		return nil
+		return nil, nil, nil
 	}
 	seen := map[string]bool{}
 	for _, f := range c.Files {
@@ -263,5 +256,15 @@ func directories(c format.Checkpoint) []string {
 			seen[d] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(seen), func(a, b string) int { return strings.Compare(b, a) })
+	dirs = slices.SortedFunc(maps.Keys(seen), func(a, b string) int { return strings.Compare(b, a) })
+	for _, dir := range dirs {
+		i, err := store.Lstat(ctx, s, dir)
+		if err != nil && !store.Vanished(err) {
+			return nil, nil, err
+		}
+		if err == nil && i.Link {
+			links = append(links, dir)
+		}
+	}
+	return slices.DeleteFunc(dirs, func(d string) bool { return below(links, d) }), links, nil
 }

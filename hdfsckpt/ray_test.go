@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/formats"
 )
 
 // TestRayCheckpoints: a directory of Ray Train is complete once the list beside it names it,
@@ -37,5 +38,29 @@ run/checkpoint_2026-11-25_15-38-52.901110 ray 2 complete
 	report, err := hdfsckpt.Repair(t.Context(), s, 0)
 	if err != nil || len(report.Aside) != 1 || report.Aside[0].Name != "run/checkpoint_2026-11-25_15-39-52.901110" {
 		t.Errorf("moved aside: %s, %v", report, err)
+	}
+}
+
+// TestOneThatRayDroppedLastIsNoBrokenSave: Ray rewrites its list before it removes what that no longer
+// names. A run that is lost in between has the older checkpoint still, whole, and starts beside it.
+func TestOneThatRayDroppedLastIsNoBrokenSave(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	c := contracts(t)[string(formats.Ray)]
+	older, newest, broken := c.at("10"), c.at("20"), c.at("30")
+	c.save(t, s, putFile, "10", "20")
+	seal(t, s, older, newest)
+	c.note(t, s, "20")
+	put(t, s, broken+"/state.npz", []byte("x"))
+	report, err := hdfsckpt.Repair(t.Context(), s, 0)
+	if err != nil || len(report.Aside) != 1 || report.Aside[0].Name != broken {
+		t.Errorf("moved aside: %s, %v", report, err)
+	}
+	if got, want := states(list(t, s)), older+" sealed; "+newest+" sealed"; got != want {
+		t.Errorf("then there are %s, want %s", got, want)
+	}
+	put(t, s, older+"/state.npz", []byte("x"))
+	if report, err := hdfsckpt.Repair(t.Context(), s, 0); err != nil || len(report.Aside) != 1 || report.Aside[0].Name != older {
+		t.Errorf("once it is not what was sealed, moved aside: %s, %v", report, err)
 	}
 }

@@ -293,9 +293,11 @@ func TestTornIsMovedAside(t *testing.T) {
 		}},
 		"a program's own, which has ended": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, formats.BeginSave(ctx, s, "checkpoint-10", true))
-			put(t, s, "checkpoint-10/config.json", []byte("{}"))
-			put(t, s, "checkpoint-10/model.safetensors", safetensors(10))
+			for _, dir := range []string{".", strings.Repeat("learning_rate=0.001,", 11)} { // as Hydra calls a job's
+				must(t, formats.BeginSave(ctx, s, path.Join(dir, "checkpoint-10"), true))
+				put(t, s, path.Join(dir, "checkpoint-10/config.json"), []byte("{}"))
+				put(t, s, path.Join(dir, "checkpoint-10/model.safetensors"), safetensors(10))
+			}
 			must(t, formats.SavesEnded(ctx, s))
 		}},
 		"nobody's": {build: func(t *testing.T, s store.Store) {

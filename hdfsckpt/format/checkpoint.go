@@ -2,6 +2,7 @@ package format
 
 import (
 	"cmp"
+	"context"
 	"path"
 	"strings"
 	"time"
@@ -186,6 +187,13 @@ func (c *Checkpoint) Agrees(m *manifest.Manifest) bool {
 		}
 	}
 	return m.Kind == string(c.Kind) && (!c.IsDir() || len(c.Files) == len(m.Files)) // a directory may have got more
+}
+
+// WasSealed reports whether it is as it was when it was sealed. unread says why that is not known of
+// one whose manifest exceeds a bound.
+func (c *Checkpoint) WasSealed(ctx context.Context, s store.Store) (was bool, unread, err error) {
+	m, unread, err := manifest.Read(ctx, s, manifest.Path(c.Name))
+	return m != nil && c.Agrees(m), unread, err
 }
 
 // Original returns the name that the program gave it, and whether it is retained.

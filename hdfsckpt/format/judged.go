@@ -73,11 +73,12 @@ type earlier struct {
 	entries []store.Info
 }
 
-// judgedBefore returns what is remembered of a claim; nil if nothing is. What a pointer says may
-// have changed although the files have not, so that checkpoints with one are not remembered.
+// judgedBefore returns what is remembered of a claim; nil if nothing is. What a pointer says, or
+// another file beside the checkpoint (Traits.Beside), may have changed although its files have not,
+// so that checkpoints with one are not remembered.
 func (w *walker) judgedBefore(f Format, claim Claim, d *Dir) *earlier {
 	was := w.Judged.get(w.Rule, claimedBy(f, claim, d.Name))
-	if was == nil || hasPointer(f) {
+	if was == nil || hasPointer(f) || len(f.Traits().Beside) > 0 {
 		return nil
 	}
 	entries := slices.Clone(d.Entries)

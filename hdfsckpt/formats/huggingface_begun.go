@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"regexp"
+	"strings"
 
 	"holdfast/hdfsckpt/store"
 )
@@ -25,7 +26,9 @@ type begunSave struct {
 	Own  bool   `json:"own,omitempty"`  // the format is the program's own
 }
 
-func begunName(dir string) string { return path.Join(begunDir, store.EntryName(dir)+".json") }
+const begunSuffix = ".json"
+
+func begunName(dir string) string { return path.Join(begunDir, store.EntryName(dir)+begunSuffix) }
 
 func (huggingFace) BeginsSave(name string, dir bool) bool {
 	return dir && trainerDir.MatchString(path.Base(name))
@@ -34,7 +37,7 @@ func (huggingFace) BeginsSave(name string, dir bool) bool {
 func (huggingFace) BeginSave(ctx context.Context, s store.Store, name string) error {
 	dir, base := path.Split(name)
 	dir = path.Clean(dir)
-	before, err := readBegun(ctx, s, dir)
+	before, err := readBegun(ctx, s, begunName(dir))
 	if err != nil || before.Own || before.Name == base {
 		return err
 	}
@@ -86,11 +89,10 @@ func eachBegun(ctx context.Context, s store.Store, f func(begunSave) error) erro
 		return err
 	}
 	for _, e := range entries {
-		dir, ok := store.EntryOf(e.Name[:len(e.Name)-len(path.Ext(e.Name))])
-		if !ok {
+		if !e.Mode.IsRegular() {
 			continue
 		}
-		r, err := readBegun(ctx, s, dir)
+		r, err := readBegun(ctx, s, path.Join(begunDir, e.Name))
 		if err == nil && (r.Own || r.Name != "") {
 			err = f(r)
 		}
@@ -102,13 +104,14 @@ func eachBegun(ctx context.Context, s store.Store, f func(begunSave) error) erro
 }
 
 // readBegun returns the zero record where there is none, or none that can be read.
-func readBegun(ctx context.Context, s store.Store, dir string) (begunSave, error) {
+func readBegun(ctx context.Context, s store.Store, name string) (begunSave, error) {
 	var r begunSave
-	text, err := store.ReadFile(ctx, s, begunName(dir))
+	text, err := store.ReadFile(ctx, s, name)
 	if store.Vanished(err) {
 		return r, nil
 	}
-	if err == nil && (store.ParseRecord(text, &r) != nil || r.Dir != dir || r.Name != "" && !trainerDir.MatchString(r.Name)) {
+	entry := strings.TrimSuffix(path.Base(name), begunSuffix)
+	if err == nil && (store.ParseRecord(text, &r) != nil || !store.IsEntryFor(entry, r.Dir) || r.Name != "" && !trainerDir.MatchString(r.Name)) {
 		return begunSave{}, nil
 	}
 	return r, err
@@ -152,6 +155,6 @@ func isFirstSave(ctx context.Context, s store.Store, name string, entries []stor
 	if !mayBeTrainers(entries) {
 		return false, nil
 	}
-	r, err := readBegun(ctx, s, path.Dir(name))
+	r, err := readBegun(ctx, s, begunName(path.Dir(name)))
 	return !r.Own && r.Name == path.Base(name), err
 }

@@ -91,11 +91,28 @@ func (ray) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 				c = nil
 			case c.TooDeep() != "":
 				c.State, c.Why = format.Unchecked, c.TooDeep()
+			case c.State == format.Torn && err == nil:
+				err = dropped(ctx, d.Store, c)
 			}
 			return c, err
 		}})
 	}
 	return claims, nil
+}
+
+// dropped has one that the list does not name be no broken save if it is as it was when it was
+// sealed: Ray drops what it is about to remove from its list first.
+func dropped(ctx context.Context, s store.Store, c *format.Checkpoint) error {
+	was, unread, err := c.WasSealed(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case unread != nil:
+		c.State, c.Certain, c.Why = format.Unchecked, false, unread.Error()
+	case was:
+		c.State, c.Certain, c.Why = format.Unchecked, false, raySnapshot+" beside it does not list it any longer"
+	}
+	return nil
 }
 
 // readRaySnapshot returns the checkpoints that a list names, with the steps that the program

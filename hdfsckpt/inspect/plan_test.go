@@ -12,28 +12,42 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// closed is a store whose directory this user may not write in.
-type closed struct{ store.Store }
+// closed is a store with a directory that this user may not write in; empty: none of them.
+type closed struct {
+	store.Store
+	dir string
+}
 
-func (closed) Access(context.Context, string, uint32) error { return syscall.EACCES }
+func (c closed) Access(_ context.Context, dir string, _ uint32) error {
+	if c.dir == "" || c.dir == dir {
+		return syscall.EACCES
+	}
+	return nil
+}
 
 // TestChangesBeginTogether: where one of several directories may not be written in, none is
 // changed.
 func TestChangesBeginTogether(t *testing.T) {
-	for change, planner := range map[string]inspect.Planner{
-		"prune":    inspect.PlanPrune(1, 0),
-		"rollback": inspect.PlanRollback("", 7, "somebody", func(string) string { return "" }),
+	prune, rollback := inspect.PlanPrune(1, 0), inspect.PlanRollback("", 7, "somebody", func(string) string { return "" })
+	for change, c := range map[string]struct {
+		planner inspect.Planner
+		closed  string
+	}{
+		"prune": {planner: prune}, "rollback": {planner: rollback},
+		"prune, in a checkpoint of somebody else's": {prune, "step-7/deeper"},
 	} {
 		t.Run(change, func(t *testing.T) {
 			var changes []inspect.Planned
 			for _, refuses := range []bool{false, true} {
 				dir := t.TempDir()
 				for _, step := range []string{"step-7", "step-8"} {
-					if err := os.MkdirAll(filepath.Join(dir, step), 0o755); err != nil {
+					if err := os.MkdirAll(filepath.Join(dir, step, "deeper"), 0o755); err != nil {
 						t.Fatal(err)
 					}
-					if err := os.WriteFile(filepath.Join(dir, step, "COMMITTED"), nil, 0o644); err != nil {
-						t.Fatal(err)
+					for _, file := range []string{"COMMITTED", "deeper/values"} {
+						if err := os.WriteFile(filepath.Join(dir, step, file), nil, 0o644); err != nil {
+							t.Fatal(err)
+						}
 					}
 				}
 				s, err := store.OpenExisting(t.Context(), dir, nil)
@@ -42,9 +56,9 @@ func TestChangesBeginTogether(t *testing.T) {
 				}
 				defer s.Close()
 				if refuses {
-					s = closed{s}
+					s = closed{s, c.closed}
 				}
-				plan, err := planner(t.Context(), s)
+				plan, err := c.planner(t.Context(), s)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,7 +9,6 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
-	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -114,11 +113,10 @@ func (b *backup) remember(ctx context.Context, c *format.Checkpoint, w scope) er
 		}
 		was = !slices.ContainsFunc(b.Files, func(f string) bool { return !have[f] })
 	} else if w == visible {
-		m, _, err := manifest.Read(ctx, b.s, manifest.Path(c.Name))
-		if err != nil {
+		var err error
+		if was, _, err = c.WasSealed(ctx, b.s); err != nil {
 			return err
 		}
-		was = m != nil && c.Agrees(m)
 	}
 	if was {
 		c.State, c.Why = format.Complete, ""
