@@ -849,6 +849,13 @@ var storageRules = []rule{
 		pkg:     "client/submit", test: "TestADirectoryBelongsToTheJobThatWaits",
 	},
 	{
+		promise: "a local job whose application master runs is not fenced off, although it sends no heartbeat",
+		file:    "client/jobs/local.go",
+		old:     "	}\n	return Alive\n}",
+		new:     "	}\n	return Unknown\n}",
+		pkg:     "client/submit", test: "TestALocalJobThatIsStopped",
+	},
+	{
 		promise: "a second job above or below the first one's checkpoint directory is refused, too",
 		file:    "client/submit/exclusive.go",
 		old:     `	for _, uri := range near {`,
