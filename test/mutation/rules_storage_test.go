@@ -357,9 +357,19 @@ var storageRules = []rule{
 	{
 		promise: "rollback and prune change none of several directories where one cannot be changed",
 		file:    "hdfsckpt/inspect/plan.go",
-		old:     `if err := c.Plan.check(ctx, c.Store, w); err != nil {`,
-		new:     `if err := c.Plan.check(ctx, c.Store, w); false && err != nil {`,
+		old:     `if err := may(c); err != nil {`,
+		new:     `if err := may(c); false && err != nil {`,
 		pkg:     "hdfsckpt/inspect", test: "TestChangesBeginTogether",
+	},
+	{
+		promise: "no directory of a job is rolled back under a job that has begun while another one was waited for",
+		file:    "hdfsckpt/inspect/plan.go",
+		old: `	if err := hdfsckpt.NobodyElseWrites(ctx, s, r.jobOf, r.lost); err != nil {
+		return err
+	}
+`,
+		new: ``,
+		pkg: "hdfsckpt/inspect", test: "TestAJobBeginsWhileARollbackWaits",
 	},
 	{
 		promise: "a step that means several checkpoints is refused",
