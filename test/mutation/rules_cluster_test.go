@@ -1089,6 +1089,16 @@ var clusterRules = []rule{
 		pkg:     "internal/tcp", test: "TestASilentHost", limit: 5 * time.Minute,
 	},
 	{
+		promise: "the -f of other commands than run names no job file",
+		file:    "client/spec/flags.go",
+		old: `	if command < 0 {
+		return scanned
+	}
+`,
+		new: ``,
+		pkg: "cmd/yarn-submit", test: "TestTheOtherFlagF", limit: 4 * time.Minute,
+	},
+	{
 		promise: "a job file may be a pipe",
 		file:    "client/spec/flags.go",
 		old:     `		a.files[name] = f`,
