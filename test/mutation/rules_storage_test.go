@@ -852,6 +852,13 @@ var storageRules = []rule{
 		pkg:     "client/submit", test: "TestWhatChangesDuringAnUpload",
 	},
 	{
+		promise: "nothing stays on HDFS of an upload that is interrupted before it has its name",
+		file:    "client/submit/upload.go",
+		old:     `context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)`,
+		new:     `context.WithTimeout(ctx, cluster.Timeout)`,
+		pkg:     "client/submit", test: "TestAnUploadIsInterrupted",
+	},
+	{
 		promise: "a second job on a checkpoint directory is refused, and told which the first is",
 		file:    "client/submit/exclusive.go",
 		old:     `	case len(living) > 0:`,
