@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -32,5 +34,41 @@ func TestTheFileOfAJobHasItsRoles(t *testing.T) {
 			continue
 		}
 		contains(t, out, "256m")
+	}
+}
+
+// TestAJobFileOnStandardInput: relative paths in it are relative to the working directory, whether a
+// shell gives it as a pipe or as a file, as some do with what stands after <<.
+func TestAJobFileOnStandardInput(t *testing.T) {
+	p := newPlace(t)
+	write(t, filepath.Join(p.dir, "data.txt"), "data\n")
+	const job = "local: true\nroles: {worker: 1}\nfiles: [data.txt]\ncommand: \"true\"\n"
+	file := filepath.Join(t.TempDir(), "job.yaml")
+	write(t, file, job)
+	for _, name := range []string{"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"} {
+		for _, piped := range []bool{false, true} {
+			cmd := p.command("run", "-f", name, "--dry-run")
+			if piped {
+				cmd.Stdin = strings.NewReader(job)
+			} else {
+				f, err := os.Open(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer f.Close()
+				cmd.Stdin = f
+			}
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), filepath.Join(p.dir, "data.txt")) {
+				t.Errorf("%s, piped: %v: %v: %s", name, piped, err, out)
+			}
+		}
+	}
+	// A link of the user's is a place of its own.
+	if err := os.Symlink(file, filepath.Join(p.dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := p.call("run", "-f", "link.yaml", "--dry-run"); code != 0 || !strings.Contains(out, filepath.Join(p.dir, "data.txt")) {
+		t.Errorf("by a link it ended with %d: %s%s", code, out, errs)
 	}
 }

@@ -1099,6 +1099,13 @@ var clusterRules = []rule{
 		pkg: "cmd/yarn-submit", test: "TestTheOtherFlagF", limit: 4 * time.Minute,
 	},
 	{
+		promise: "relative paths in a job file on standard input are relative to the working directory",
+		file:    "client/spec/yaml.go",
+		old:     ` && !isDescriptor(name) {`,
+		new:     ` {`,
+		pkg:     "cmd/yarn-submit", test: "TestAJobFileOnStandardInput",
+	},
+	{
 		promise: "a job file may be a pipe",
 		file:    "client/spec/flags.go",
 		old:     `		a.files[name] = f`,
