@@ -265,13 +265,30 @@ const WaitForWriters = writers.LostAfter
 
 // NobodyWrites returns an error if a job that writes to a store is alive: what that saves next
 // is what tasks would go on from after a rollback. It waits up to WaitForWriters for a sign of
-// life of those that have not ended their writing.
-func NobodyWrites(ctx context.Context, s store.Store, jobOf func(writer string) string) error {
-	alive, _, err := writers.OtherJobs(ctx, s, "", jobOf, WaitForWriters)
+// life of those that have not ended their writing, and returns those that have given none.
+func NobodyWrites(ctx context.Context, s store.Store, jobOf func(writer string) string) (lost []string, err error) {
+	alive, lost, err := writers.OtherJobs(ctx, s, "", jobOf, WaitForWriters)
 	if err == nil && len(alive) > 0 {
-		err = fmt.Errorf("cannot roll %s back while %s writes to it: tasks would go on from what that saves next; end it (yarn-submit kill %s), and roll back then", s.URI(), strings.Join(alive, ", "), alive[0])
+		err = writesTo(s, alive)
 	}
-	return err
+	return lost, err
+}
+
+// NobodyElseWrites returns an error if a job writes to a store that is none of those which
+// NobodyWrites has found lost: it has begun since.
+func NobodyElseWrites(ctx context.Context, s store.Store, jobOf func(writer string) string, lost []string) error {
+	all, err := JobsWriting(ctx, s, jobOf)
+	if err != nil {
+		return err
+	}
+	if begun := slices.DeleteFunc(all, func(job string) bool { return job == "" || slices.Contains(lost, job) }); len(begun) > 0 {
+		return writesTo(s, begun)
+	}
+	return nil
+}
+
+func writesTo(s store.Store, alive []string) error {
+	return fmt.Errorf("cannot roll %s back while %s writes to it: tasks would go on from what that saves next; end it (yarn-submit kill %s), and roll back then", s.URI(), strings.Join(alive, ", "), alive[0])
 }
 
 // Needed reports whether there is anything to do: without a pointer, programs may go on from To

@@ -95,7 +95,7 @@ func (c *Chosen) Describe() inspect.Checkpoint {
 // none.
 func Choose(dirs []Listed, which string) (*Chosen, error) {
 	step, err := strconv.ParseInt(which, 10, 64)
-	byStep := err == nil
+	byStep := err == nil && step != format.NoStep
 	var named, found []Chosen
 	for _, d := range dirs {
 		for i := range d.List {
@@ -148,18 +148,27 @@ func noneOf(dirs []Listed, which string) string {
 		have := "there is none at all"
 		if n := len(d.List); n > 0 {
 			const most = 10
-			var steps []string
+			var some []string
 			if n > most {
-				steps = append(steps, "...")
+				some = append(some, "...")
 			}
 			for _, c := range d.List[max(0, n-most):] {
-				steps = append(steps, strconv.FormatInt(c.Step, 10))
+				some = append(some, short(c, d.List))
 			}
-			have = "there are " + strings.Join(steps, ", ")
+			have = "there are " + strings.Join(some, ", ")
 		}
 		said = append(said, fmt.Sprintf("there is no checkpoint %s in %s; %s", which, d.Store.URI(), have))
 	}
 	return strings.Join(said, "; ")
+}
+
+// short returns the step of a checkpoint in a list, or its name where that has none or others have
+// the same.
+func short(c format.Checkpoint, list []format.Checkpoint) string {
+	if c.Step == format.NoStep || slices.ContainsFunc(list, func(o format.Checkpoint) bool { return o.Step == c.Step && o.Name != c.Name }) {
+		return c.Name
+	}
+	return strconv.FormatInt(c.Step, 10)
 }
 
 // Newest returns the newest complete checkpoint of a directory. That there is none is a usage

@@ -24,7 +24,7 @@ func parse(t *testing.T, args ...string) (*proto.JobSpec, error) {
 	t.Helper()
 	cmd := &cobra.Command{Use: "run"}
 	cmd.Flags().SetInterspersed(false)
-	flags := spec.AddFlags(cmd, spec.Scan(args), nil)
+	flags := spec.AddFlags(cmd, spec.Scan(append([]string{"run"}, args...)), nil)
 	if err := cmd.ParseFlags(args); err != nil {
 		if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 			return nil, client.Usagef("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), errors.Unwrap(invalid))
@@ -66,7 +66,7 @@ func TestAJobFileThatIsAPipe(t *testing.T) {
 		written <- errors.Join(err, w.Close())
 	}()
 	file := fmt.Sprintf("/dev/fd/%d", r.Fd())
-	scanned := spec.Scan([]string{"-f", file, "--helper-memory", "256m"})
+	scanned := spec.Scan([]string{"run", "-f", file, "--helper-memory", "256m"})
 	for range 2 { // run and rerun
 		cmd := &cobra.Command{Use: "run"}
 		flags := spec.AddFlags(cmd, scanned, nil)

@@ -204,15 +204,24 @@ type Args struct {
 	files map[string]jobFile // by name
 }
 
-// Scan returns the Args with the roles that the arguments name with --role or in the file of -f.
+// Scan returns the Args with the roles that the arguments name with --role or in the file of -f. Only
+// run and rerun have that flag: of other commands it is another one, and names no file.
 func Scan(args []string) *Args {
 	scanned := &Args{files: map[string]jobFile{}}
+	command := slices.IndexFunc(args, func(a string) bool { return a == "run" || a == "rerun" })
+	if command < 0 {
+		return scanned
+	}
+	args = args[command+1:]
 	value := func(i int, names ...string) (string, bool) {
 		for _, n := range names {
 			if args[i] == n && i+1 < len(args) {
 				return args[i+1], true
 			}
 			if v, ok := strings.CutPrefix(args[i], n+"="); ok {
+				return v, true
+			}
+			if v, ok := strings.CutPrefix(args[i], n); ok && len(n) == 2 && v != "" {
 				return v, true
 			}
 		}

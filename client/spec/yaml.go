@@ -21,7 +21,8 @@ import (
 )
 
 // ReadDraft reads a job from a YAML file. Relative paths are relative to the directory
-// of the file, and of what is no regular file, such as a pipe, to the working directory.
+// of the file, and of what is no regular file, such as a pipe, or is a descriptor of this
+// process, such as /dev/stdin, to the working directory.
 // docs/options.md describes the keys.
 func ReadDraft(name string) (*Draft, error) { return readFile(name).draft(name) }
 
@@ -38,7 +39,7 @@ func readFile(name string) (f jobFile) {
 		defer file.Close()
 		if f.text, err = io.ReadAll(file); err == nil {
 			var info fs.FileInfo
-			if info, err = file.Stat(); err == nil && info.Mode().IsRegular() {
+			if info, err = file.Stat(); err == nil && info.Mode().IsRegular() && !isDescriptor(name) {
 				f.dir = filepath.Dir(name)
 			}
 		}
@@ -52,6 +53,29 @@ func readFile(name string) (f jobFile) {
 		f.err = fmt.Errorf("read the job file: %w", err)
 	}
 	return f
+}
+
+// isDescriptor reports whether a name is of a descriptor of a process, proc_pid_fd(5): that says
+// nothing of where the file is, which the shell may have removed already.
+func isDescriptor(name string) bool {
+	for range 10 { // links
+		dir, err := filepath.EvalSymlinks(filepath.Dir(name))
+		if err != nil {
+			return false
+		}
+		if ok, _ := filepath.Match("/proc/*/fd", dir); ok {
+			return true
+		}
+		to, err := os.Readlink(filepath.Join(dir, filepath.Base(name)))
+		if err != nil {
+			return false
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(dir, to)
+		}
+		name = to
+	}
+	return false
 }
 
 // draft returns the job of the file with this name.

@@ -157,13 +157,10 @@ func livenessByYARN(c *cluster.Cluster) livenessFunc {
 	}
 }
 
-// livenessOnThisMachine returns what is known of local jobs. One that has not ended may have been
-// lost with its machine: its heartbeat tells.
+// livenessOnThisMachine returns what is known of local jobs. Of one on another machine with the same
+// home directory, the heartbeat tells.
 func livenessOnThisMachine(_ context.Context, job string) jobs.Liveness {
-	if jobs.LocalLiveness(job) == jobs.Ended {
-		return jobs.Ended
-	}
-	return jobs.Unknown
+	return jobs.LocalLiveness(job)
 }
 
 // claims are the records of a job in the checkpoint directories that it is going to write to.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/client/cluster"
 	"holdfast/client/localfile"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
@@ -119,7 +120,9 @@ func uploadShared(ctx context.Context, home store.Store, name, file, sum string,
 		err = home.Rename(ctx, beside, name)
 	}
 	if err != nil || there {
-		err = errors.Join(err, home.Remove(ctx, beside))
+		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)
+		defer cancel()
+		err = errors.Join(err, home.Remove(cleaning, beside))
 	}
 	return err
 }

@@ -2,11 +2,13 @@ package submit
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -258,5 +260,42 @@ func TestWhatChangesDuringAnUpload(t *testing.T) {
 				t.Errorf("a later job gets %q, %v", text, err)
 			}
 		}
+	}
+}
+
+// interruptedAt is a store in which a context ends once a file has been uploaded, before it has its name.
+type interruptedAt struct {
+	store.Store
+	cancel context.CancelFunc
+}
+
+func (i interruptedAt) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
+	i.cancel()
+	return i.Store.Chtimes(ctx, name, atime, mtime)
+}
+
+// TestAnUploadIsInterrupted: by a signal, or as another one has failed. Nothing of it stays, where no
+// later job would remove it.
+func TestAnUploadIsInterrupted(t *testing.T) {
+	home, err := store.NewLocal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer home.Close()
+	exe := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(exe, []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := EnsureBinary(ctx, interruptedAt{home, cancel}, exe); !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupted upload: %v", err)
+	}
+	versions, err := home.List(t.Context(), "bin")
+	if err != nil || len(versions) != 1 {
+		t.Fatalf("there are %v, %v", versions, err)
+	}
+	if left, err := home.List(t.Context(), "bin/"+versions[0].Name); err != nil || len(left) != 0 {
+		t.Errorf("left over are %v, %v", left, err)
 	}
 }

@@ -23,8 +23,10 @@ type Plan interface {
 	IsDone() bool
 	// ID is the same for two plans that do the same to the same checkpoints.
 	ID() string
-	// check returns why the plan cannot be carried out. It changes nothing.
-	check(ctx context.Context, s store.Store, w Watch) error
+	// await waits for what has to be known before a check. It changes nothing.
+	await(ctx context.Context, s store.Store, w Watch) error
+	// check returns why the plan cannot be carried out. It changes nothing, and does not wait.
+	check(ctx context.Context, s store.Store) error
 	// execute carries the plan out.
 	execute(ctx context.Context, s store.Store, w Watch) error
 }
@@ -35,14 +37,20 @@ type Planned struct {
 	Store store.Store
 }
 
-// Execute carries changes out, one after another. None is begun unless all can be carried out.
+// Execute carries changes out, one after another. None is begun unless all can be carried out, as
+// is found out once nothing more is to be waited for.
 func Execute(ctx context.Context, changes []Planned, w Watch) error {
-	for _, c := range changes {
-		if err := c.Plan.check(ctx, c.Store, w); err != nil {
-			if len(changes) > 1 {
-				err = fmt.Errorf("%w; nothing was changed in any of the %d directories", err, len(changes))
+	for _, may := range []func(Planned) error{
+		func(c Planned) error { return c.Plan.await(ctx, c.Store, w) },
+		func(c Planned) error { return c.Plan.check(ctx, c.Store) },
+	} {
+		for _, c := range changes {
+			if err := may(c); err != nil {
+				if len(changes) > 1 {
+					err = fmt.Errorf("%w; nothing was changed in any of the %d directories", err, len(changes))
+				}
+				return err
 			}
-			return err
 		}
 	}
 	for _, c := range changes {
@@ -120,7 +128,9 @@ func (p *Pruning) IsDone() bool { return p.Done }
 // ID implements Plan.
 func (p *Pruning) ID() string { return identify("prune", p.Directory, p.plan.Remove) }
 
-func (p *Pruning) check(ctx context.Context, s store.Store, _ Watch) error {
+func (p *Pruning) await(context.Context, store.Store, Watch) error { return nil }
+
+func (p *Pruning) check(ctx context.Context, s store.Store) error {
 	return p.plan.Check(ctx, s)
 }
 
@@ -154,6 +164,7 @@ type Rollback struct {
 	plan    hdfsckpt.RollbackPlan
 	jobOf   func(writer string) string
 	by      string
+	lost    []string // of Writers, as await has found
 }
 
 // unplannable is why there is no plan that does as was asked for.
@@ -222,16 +233,21 @@ func (r *Rollback) ID() string {
 	return identify("rollback", r.Directory, about)
 }
 
-// check implements Plan. It fails while a job that writes to the directory is alive
+// await implements Plan. It fails while a job that writes to the directory is alive
 // (hdfsckpt.NobodyWrites).
-func (r *Rollback) check(ctx context.Context, s store.Store, w Watch) error {
+func (r *Rollback) await(ctx context.Context, s store.Store, w Watch) error {
 	over := func() {}
 	if len(r.Writers) > 0 && w.Wait != nil {
 		over = w.Wait(fmt.Sprintf("%s has not ended its writing to %s: it runs, or was lost; waiting up to %v for a sign of its life", strings.Join(r.Writers, ", "), r.Directory, hdfsckpt.WaitForWriters), hdfsckpt.WaitForWriters)
 	}
-	err := hdfsckpt.NobodyWrites(ctx, s, r.jobOf)
-	over()
-	if err != nil {
+	defer over()
+	var err error
+	r.lost, err = hdfsckpt.NobodyWrites(ctx, s, r.jobOf)
+	return err
+}
+
+func (r *Rollback) check(ctx context.Context, s store.Store) error {
+	if err := hdfsckpt.NobodyElseWrites(ctx, s, r.jobOf, r.lost); err != nil {
 		return err
 	}
 	return r.plan.Check(ctx, s)

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // closed is a store with a directory that this user may not write in; empty: none of them.
@@ -81,5 +84,62 @@ func TestChangesBeginTogether(t *testing.T) {
 				t.Errorf("the one that may be: %v", err)
 			}
 		})
+	}
+}
+
+// TestAJobBeginsWhileARollbackWaits: for a sign of life from a job that writes to another one of the
+// directories. What it begins to save is not gone back behind, in any of them.
+func TestAJobBeginsWhileARollbackWaits(t *testing.T) {
+	planner := inspect.PlanRollback("", 7, "somebody", func(writer string) string { return writer })
+	writing := func(s store.Store, job string) {
+		t.Helper()
+		if err := store.MkdirAll(t.Context(), s, writers.Dir(job), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var changes []inspect.Planned
+	for _, job := range []string{"", "old-job"} {
+		dir := t.TempDir()
+		s, err := store.NewLocal(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for _, step := range []string{"step-7", "step-8"} {
+			if err := store.MkdirAll(t.Context(), s, step, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := store.WriteFile(t.Context(), s, step+"/COMMITTED", nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if job != "" {
+			writing(s, job)
+		}
+		plan, err := planner(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, inspect.Planned{Plan: plan, Store: s})
+	}
+	waited := false
+	wait := func(string, time.Duration) func() {
+		waited = true
+		writing(changes[0].Store, "new-job")
+		if err := store.RemoveDir(t.Context(), changes[1].Store, writers.Dir("old-job")); err != nil { // it has ended
+			t.Error(err)
+		}
+		return func() {}
+	}
+	if err := inspect.Execute(t.Context(), changes, inspect.Watch{Wait: wait}); err == nil || !strings.Contains(err.Error(), "new-job") || !strings.Contains(err.Error(), changes[0].Store.URI()) {
+		t.Errorf("rolled back under a job that has begun: %v", err)
+	}
+	if !waited {
+		t.Error("nothing waited for the job")
+	}
+	for _, c := range changes {
+		if _, err := c.Store.Stat(t.Context(), "step-8"); err != nil || c.Plan.IsDone() {
+			t.Errorf("%s was changed: %v", c.Store.URI(), err)
+		}
 	}
 }

@@ -1173,6 +1173,23 @@ var clusterRules = []rule{
 		pkg:     "internal/tcp", test: "TestASilentHost", limit: 5 * time.Minute,
 	},
 	{
+		promise: "the -f of other commands than run names no job file",
+		file:    "client/spec/flags.go",
+		old: `	if command < 0 {
+		return scanned
+	}
+`,
+		new: ``,
+		pkg: "cmd/yarn-submit", test: "TestTheOtherFlagF", limit: 4 * time.Minute,
+	},
+	{
+		promise: "relative paths in a job file on standard input are relative to the working directory",
+		file:    "client/spec/yaml.go",
+		old:     ` && !isDescriptor(name) {`,
+		new:     ` {`,
+		pkg:     "cmd/yarn-submit", test: "TestAJobFileOnStandardInput",
+	},
+	{
 		promise: "a job file may be a pipe",
 		file:    "client/spec/flags.go",
 		old:     `		a.files[name] = f`,

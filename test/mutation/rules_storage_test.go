@@ -364,9 +364,19 @@ var storageRules = []rule{
 	{
 		promise: "rollback and prune change none of several directories where one cannot be changed",
 		file:    "hdfsckpt/inspect/plan.go",
-		old:     `if err := c.Plan.check(ctx, c.Store, w); err != nil {`,
-		new:     `if err := c.Plan.check(ctx, c.Store, w); false && err != nil {`,
+		old:     `if err := may(c); err != nil {`,
+		new:     `if err := may(c); false && err != nil {`,
 		pkg:     "hdfsckpt/inspect", test: "TestChangesBeginTogether",
+	},
+	{
+		promise: "no directory of a job is rolled back under a job that has begun while another one was waited for",
+		file:    "hdfsckpt/inspect/plan.go",
+		old: `	if err := hdfsckpt.NobodyElseWrites(ctx, s, r.jobOf, r.lost); err != nil {
+		return err
+	}
+`,
+		new: ``,
+		pkg: "hdfsckpt/inspect", test: "TestAJobBeginsWhileARollbackWaits",
 	},
 	{
 		promise: "a step that means several checkpoints is refused",
@@ -378,6 +388,13 @@ var storageRules = []rule{
 		return &found[0], nil
 `,
 		pkg: "cmd/yarn-submit", test: "TestAStepThatMeansSeveral",
+	},
+	{
+		promise: "who asks for a checkpoint that is not there is told which there are, by what means one of them",
+		file:    "client/checkpoints/checkpoints.go",
+		old:     `	if c.Step == format.NoStep || slices.ContainsFunc(`,
+		new:     `	if false && slices.ContainsFunc(`,
+		pkg:     "client/checkpoints", test: "TestWhatThereIsCanBeAskedFor",
 	},
 	{
 		promise: "a step means the whole checkpoint of it, where one beside it is torn",
@@ -842,11 +859,25 @@ var storageRules = []rule{
 		pkg:     "client/submit", test: "TestWhatChangesDuringAnUpload",
 	},
 	{
+		promise: "nothing stays on HDFS of an upload that is interrupted before it has its name",
+		file:    "client/submit/upload.go",
+		old:     `context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)`,
+		new:     `context.WithTimeout(ctx, cluster.Timeout)`,
+		pkg:     "client/submit", test: "TestAnUploadIsInterrupted",
+	},
+	{
 		promise: "a second job on a checkpoint directory is refused, and told which the first is",
 		file:    "client/submit/exclusive.go",
 		old:     `	case len(living) > 0:`,
 		new:     `	case len(living) > 0 && false:`,
 		pkg:     "client/submit", test: "TestADirectoryBelongsToTheJobThatWaits",
+	},
+	{
+		promise: "a local job whose application master runs is not fenced off, although it sends no heartbeat",
+		file:    "client/jobs/local.go",
+		old:     "	}\n	return Alive\n}",
+		new:     "	}\n	return Unknown\n}",
+		pkg:     "client/submit", test: "TestALocalJobThatIsStopped",
 	},
 	{
 		promise: "a second job above or below the first one's checkpoint directory is refused, too",
