@@ -93,27 +93,28 @@ func reasonsToKeep(list []format.Checkpoint, keep int, every int64) []string {
 			seen[series]++
 			step[series] = c.Step
 		}
-		reason := &reasons[i]
+		reason := ""
 		switch {
 		case c.State == format.InProgress:
-			*reason = "in progress"
+			reason = "in progress"
 		case c.State == format.Unchecked:
-			*reason = "cannot be checked"
+			reason = "cannot be checked"
 		case c.NamedStep() == format.NoStep:
-			*reason = "has no step in its name"
+			reason = "has no step in its name"
 		case c.Current:
-			*reason = "named by " + c.Pointer().PointerFile()
+			reason = "named by " + c.Pointer().PointerFile()
 		case c.State == format.Sealed && !sealed[series]:
-			*reason = "the newest sealed" + of
+			reason = "the newest sealed" + of
 		case c.Whole() && seen[series] <= keep:
-			*reason = fmt.Sprintf("one of the newest %d%s", keep, of)
+			reason = fmt.Sprintf("one of the newest %d%s", keep, of)
 		case c.Whole() && seen[series] == 1:
-			*reason = "the newest complete" + of
+			reason = "the newest complete" + of
 		case c.Whole() && every > 0 && c.Step >= 0 && c.Step%every == 0:
-			*reason = fmt.Sprintf("a multiple of %d", every)
+			reason = fmt.Sprintf("a multiple of %d", every)
 		case !c.Whole() && !whole[dir]:
-			*reason = "newer than every complete one"
+			reason = "newer than every complete one"
 		}
+		reasons[i] = reason
 		sealed[series] = sealed[series] || c.State == format.Sealed
 	}
 	return reasons

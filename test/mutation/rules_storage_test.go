@@ -343,8 +343,8 @@ var storageRules = []rule{
 	{
 		promise: "prune names what it leaves because it does not know it whole",
 		file:    "hdfsckpt/prune.go",
-		old:     `*reason = "cannot be checked"`,
-		new:     `*reason = "is kept"`,
+		old:     `reason = "cannot be checked"`,
+		new:     `reason = "is kept"`,
 		pkg:     "cmd/yarn-submit", test: "TestNotUnderstood",
 	},
 	{
