@@ -91,6 +91,8 @@ type saver struct {
 	File string `json:"file"` // relative to the store's root
 }
 
+func (r saver) about() string { return r.File }
+
 // mostPointer is how large a pointer may be, in bytes: one that is larger is a file of the
 // program's own. TensorFlow's names all checkpoints that are kept, a hundred bytes each.
 const mostPointer = 2 << 20
@@ -124,7 +126,7 @@ func ReadPointerFile(ctx context.Context, s store.Store, file string) (Pointed, 
 
 // RememberPointerFile records that a file is a format's pointer.
 func RememberPointerFile(ctx context.Context, s store.Store, file string) error {
-	name := path.Join(saversDir, store.EntryName(file)+".json")
+	name := store.RecordName(saversDir, file)
 	if there, err := store.Exists(ctx, s, name); err != nil || there {
 		return err
 	}
@@ -134,30 +136,15 @@ func RememberPointerFile(ctx context.Context, s store.Store, file string) error 
 // KnownPointerFiles returns the directories in which the file of that base name is recorded
 // to be a format's pointer.
 func KnownPointerFiles(ctx context.Context, s store.Store, base string) (map[string]bool, error) {
-	entries, err := s.List(ctx, saversDir)
-	if store.Vanished(err) {
-		return nil, nil
-	}
+	found := map[string]bool{}
+	err := store.EachRecord(ctx, s, saversDir, saver.about, func(r saver) error {
+		if path.Base(r.File) == base {
+			found[path.Dir(r.File)] = true
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	found := map[string]bool{}
-	for _, e := range entries {
-		if !e.Mode.IsRegular() {
-			continue
-		}
-		text, err := store.ReadFile(ctx, s, path.Join(saversDir, e.Name))
-		if store.Vanished(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		var record saver
-		if store.ParseRecord(text, &record) == nil && path.Base(record.File) == base &&
-			store.IsEntryFor(e.Name[:len(e.Name)-len(path.Ext(e.Name))], record.File) {
-			found[path.Dir(record.File)] = true
-		}
 	}
 	return found, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path"
 	"regexp"
-	"strings"
 
 	"holdfast/hdfsckpt/store"
 )
@@ -26,9 +25,12 @@ type begunSave struct {
 	Own  bool   `json:"own,omitempty"`  // the format is the program's own
 }
 
-const begunSuffix = ".json"
+func (r begunSave) about() string { return r.Dir }
 
-func begunName(dir string) string { return path.Join(begunDir, store.EntryName(dir)+begunSuffix) }
+// isValid reports whether it names no other save than one of Trainer's.
+func (r begunSave) isValid() bool { return r.Name == "" || trainerDir.MatchString(r.Name) }
+
+func begunName(dir string) string { return store.RecordName(begunDir, dir) }
 
 func (huggingFace) BeginsSave(name string, dir bool) bool {
 	return dir && trainerDir.MatchString(path.Base(name))
@@ -81,38 +83,19 @@ func (huggingFace) ForgetSaves(ctx context.Context, s store.Store) error {
 }
 
 func eachBegun(ctx context.Context, s store.Store, f func(begunSave) error) error {
-	entries, err := s.List(ctx, begunDir)
-	if store.Vanished(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.Mode.IsRegular() {
-			continue
+	return store.EachRecord(ctx, s, begunDir, begunSave.about, func(r begunSave) error {
+		if !r.isValid() || !r.Own && r.Name == "" {
+			return nil
 		}
-		r, err := readBegun(ctx, s, path.Join(begunDir, e.Name))
-		if err == nil && (r.Own || r.Name != "") {
-			err = f(r)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return f(r)
+	})
 }
 
 // readBegun returns the zero record where there is none, or none that can be read.
 func readBegun(ctx context.Context, s store.Store, name string) (begunSave, error) {
-	var r begunSave
-	text, err := store.ReadFile(ctx, s, name)
-	if store.Vanished(err) {
-		return r, nil
-	}
-	entry := strings.TrimSuffix(path.Base(name), begunSuffix)
-	if err == nil && (store.ParseRecord(text, &r) != nil || !store.IsEntryFor(entry, r.Dir) || r.Name != "" && !trainerDir.MatchString(r.Name)) {
-		return begunSave{}, nil
+	r, _, err := store.ReadRecord(ctx, s, name, begunSave.about)
+	if !r.isValid() {
+		r = begunSave{}
 	}
 	return r, err
 }

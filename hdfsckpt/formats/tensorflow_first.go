@@ -27,7 +27,9 @@ type firstSave struct {
 	Own  bool   `json:"own,omitempty"`  // the program writes no `checkpoint`
 }
 
-func firstName(file string) string { return path.Join(firstDir, store.EntryName(file)+".json") }
+func (r firstSave) about() string { return r.File }
+
+func firstName(file string) string { return store.RecordName(firstDir, file) }
 
 func stateFileBeside(name string) string { return path.Join(path.Dir(name), tfbundle.StateFile) }
 
@@ -84,35 +86,12 @@ func (tensorFlow) IsFirst(ctx context.Context, s store.Store, c *format.Checkpoi
 
 // eachFirst calls f for each record.
 func eachFirst(ctx context.Context, s store.Store, f func(firstSave) error) error {
-	entries, err := s.List(ctx, firstDir)
-	if store.Vanished(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		r, err := readFirst(ctx, s, path.Join(firstDir, e.Name))
-		if err == nil && r.File != "" {
-			err = f(r)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return store.EachRecord(ctx, s, firstDir, firstSave.about, f)
 }
 
 // readFirst returns the zero record where there is none, or none that can be read.
 func readFirst(ctx context.Context, s store.Store, name string) (firstSave, error) {
-	var r firstSave
-	text, err := store.ReadFile(ctx, s, name)
-	if store.Vanished(err) {
-		return r, nil
-	}
-	if err == nil && (store.ParseRecord(text, &r) != nil || firstName(r.File) != name) {
-		return firstSave{}, nil
-	}
+	r, _, err := store.ReadRecord(ctx, s, name, firstSave.about)
 	return r, err
 }
 

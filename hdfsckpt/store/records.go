@@ -53,6 +53,50 @@ func IsEntryFor(entry, name string) bool {
 		name != OwnDir && !strings.HasPrefix(name, OwnDir+"/") && EntryName(name) == entry
 }
 
+const recordSuffix = ".json"
+
+// RecordName returns the name of the record in dir that is about a name in the store.
+func RecordName(dir, about string) string { return path.Join(dir, EntryName(about)+recordSuffix) }
+
+// ReadRecord reads a record by its name; about returns what a record is about. ok is false, and the
+// record the zero one, where there is none, or none that can be parsed and is called after what it is
+// about.
+func ReadRecord[R any](ctx context.Context, s Store, name string, about func(R) string) (record R, ok bool, err error) {
+	text, err := ReadFile(ctx, s, name)
+	if err != nil {
+		if Vanished(err) {
+			err = nil
+		}
+		return record, false, err
+	}
+	var read R
+	if ParseRecord(text, &read) != nil || !IsEntryFor(strings.TrimSuffix(path.Base(name), recordSuffix), about(read)) {
+		return record, false, nil
+	}
+	return read, true, nil
+}
+
+// EachRecord calls f for each of the records in dir that can be read (ReadRecord), until one fails.
+func EachRecord[R any](ctx context.Context, s Store, dir string, about func(R) string, f func(R) error) error {
+	entries, err := s.List(ctx, dir)
+	if err != nil && !Vanished(err) {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Mode.IsRegular() {
+			continue
+		}
+		record, ok, err := ReadRecord(ctx, s, path.Join(dir, e.Name), about)
+		if ok {
+			err = f(record)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A string in a record that is not UTF-8, as a name on a local file system may be, is written as
 // bytesMark and the string escaped as in a URL; so is one that begins with bytesMark.
 const bytesMark = "%~"

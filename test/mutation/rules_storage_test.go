@@ -1509,7 +1509,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a program's own checkpoint-N stays once that has ended, in a directory of a long name, too",
-		file:    "hdfsckpt/formats/huggingface_begun.go",
+		file:    "hdfsckpt/store/records.go",
 		old:     `if !e.Mode.IsRegular() {`,
 		new:     `if !e.Mode.IsRegular() || strings.Contains(e.Name, "%~") {`,
 		pkg:     "hdfsckpt", test: "TestTornIsMovedAside/a_program's_own,_which_has_ended/local",
