@@ -40,6 +40,10 @@ var pytorch = Framework{
 	Advice: []Advice{
 		{`(?i)CUDA out of memory|OutOfMemoryError: (?:CUDA|HIP)`, useLessDeviceMemory},
 		{
+			`Duplicate GPU detected`, // ncclInvalidUsage, as NCCL's last error
+			"Two ranks use the same GPU: let each process use the one of its LOCAL_RANK, and ask for as many GPUs as a task has processes (--worker-gpus, --worker-processes).",
+		},
+		{
 			`(?m)^(?:\[\w+\]: ?)?terminate called without an active exception`,
 			"A thread of native code was still at work when its process ended, as PyTorch's Gloo may be where a program ends without torch.distributed.destroy_process_group(): call it at the program's end.",
 		},

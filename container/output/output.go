@@ -36,6 +36,7 @@ type Output struct {
 	steps   *tasklog.StepFinder
 	mu      sync.Mutex
 	scalars tasklog.Scalars
+	sources tasklog.SourceLines
 	made    tasklog.Made
 	lines   []string
 	count   int64  // of lines that were finished, ever
@@ -144,10 +145,12 @@ func (o *Output) push(at time.Time, line []byte) {
 		told = line[max(0, len(line)-stepWidth):]
 	}
 	read := strings.ToValidUTF8(string(told), "�")
-	if n, ok := o.steps.In(read); ok {
-		o.made.Report(n, at)
+	if !o.sources.In(read) {
+		if n, ok := o.steps.In(read); ok {
+			o.made.Report(n, at)
+		}
+		o.scalars.In(read)
 	}
-	o.scalars.In(read)
 	text := strings.ToValidUTF8(strings.TrimRight(string(clip(line)), "\r"), "�")
 	if len(o.lines) == heardLines {
 		o.lines = append(o.lines[:0], o.lines[1:]...)

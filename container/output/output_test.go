@@ -46,3 +46,33 @@ func TestStepsOfABar(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatATracebackQuotes: lines of the program's source that a traceback shows are not
+// what the program has printed.
+func TestWhatATracebackQuotes(t *testing.T) {
+	o, w, err := New(filepath.Join(t.TempDir(), "log"), "log", tasklog.NewStepFinder(tasklog.DefaultSteps), logrus.NewEntry(logrus.New()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	<-o.Done()
+	o.take(time.Now(), []byte(`Traceback (most recent call last):
+  File "train.py", line 4, in <module>
+    x = all_reduce(x); print("step 1", x.sum()); optimizer = Adam(lr=0.01,
+                                                             ^^^^^^^^^^^^^
+                                                 loss=0.5); print("step 2")
+[rank0]:   File "train.py", line 5, in <module>
+[rank0]:     print("step 3, loss 1.5")
+  | Traceback (most recent call last):
+  |   File "train.py", line 6, in <module>
+  |     print("step 4, loss 1.5")
+RuntimeError: mismatch
+`))
+	if m, s := o.Made(), o.TakeScalars(); m.Reports != 0 || len(s) != 0 {
+		t.Errorf("of what is quoted, %+v and %+v were taken in", m, s)
+	}
+	o.take(time.Now(), []byte("  File \"data/train.csv\" is read\n  step 5, loss 2.5\n    step 6, loss 3.5\n"))
+	if m, s := o.Made(), o.TakeScalars(); m.Step != 6 || len(s) != 1 || s[0].Count != 2 {
+		t.Errorf("of what is printed, %+v and %+v were taken in, want step 6 and two losses", m, s)
+	}
+}

@@ -69,6 +69,27 @@ func withoutGroups(output string) string {
 	return b.String()
 }
 
+// SourceLines tells the lines of a program's source, which tracebacks quote, from those that
+// the program has printed. The zero value is ready to be used, by one goroutine at a time.
+type SourceLines struct {
+	after bool // the line before was a frame, or quoted
+}
+
+// framed is the line of a frame; below it is the source, indented further, with marks of the
+// place (StackSummary.format_frame_summary in Lib/traceback.py).
+var framed = regexp.MustCompile(`^\s+File "[^"]*", line \d+`)
+
+const sourceIndent = "    "
+
+// In takes in the next line, and reports whether it is one of a source.
+func (s *SourceLines) In(line string) bool {
+	line = clean(line)
+	line = line[len(inGroup.FindString(line)):]
+	source := s.after && strings.HasPrefix(line, sourceIndent)
+	s.after = source || framed.MatchString(line)
+	return source
+}
+
 // tracebackReader reads an output line by line.
 type tracebackReader struct {
 	output  string

@@ -914,6 +914,14 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestTheSameErrorEachTime",
 	},
 	{
+		promise: "what a traceback quotes of a program's source is no step",
+		file:    "container/output/output.go",
+		old:     `if !o.sources.In(read) {`,
+		new: `o.sources.In(read)
+	{`,
+		pkg: "container/output", test: "TestWhatATracebackQuotes",
+	},
+	{
 		promise: "different errors before the first step do not end a job early",
 		file:    "am/core/blame.go",
 		old:     ` || e.Times > 0 && e.Error != how {`,
