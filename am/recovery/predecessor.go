@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -57,14 +58,42 @@ func FindPredecessor(ctx context.Context, cfg Config) (*Predecessor, error) {
 	if p.Status != nil {
 		complement(&p.Journal, p.Status)
 	}
-	for _, c := range cfg.Checkpoints {
-		n, err := sealedGeneration(ctx, cfg, c.Uri)
-		if err != nil {
-			p.Notes = append(p.Notes, fmt.Sprintf("which generation has saved last in %s is not known: %v", c.Uri, err))
-		}
-		p.Journal.Generation = max(p.Journal.Generation, n)
-	}
+	p.readGenerations(ctx, cfg)
 	return p, nil
+}
+
+// generationLimit is how long checkpoint directories may take to say which generation has
+// saved last in them: tasks wait for this attempt, and their leases run out.
+const generationLimit = 5 * time.Second
+
+// readGenerations takes in the latest generation that has saved in a checkpoint directory.
+func (p *Predecessor) readGenerations(ctx context.Context, cfg Config) {
+	ctx, cancel := context.WithTimeoutCause(ctx, generationLimit, fmt.Errorf("it did not answer within %v", generationLimit))
+	defer cancel()
+	type answer struct {
+		generation int
+		err        error
+	}
+	answers := make([]chan answer, len(cfg.Checkpoints))
+	for i, c := range cfg.Checkpoints {
+		answers[i] = make(chan answer, 1)
+		go func() {
+			n, err := sealedGeneration(ctx, cfg, c.Uri)
+			answers[i] <- answer{n, err}
+		}()
+	}
+	for i, c := range cfg.Checkpoints {
+		var a answer
+		select {
+		case a = <-answers[i]:
+		case <-ctx.Done(): // a dead disk or mount heeds no context
+			a.err = context.Cause(ctx)
+		}
+		if a.err != nil {
+			p.Notes = append(p.Notes, fmt.Sprintf("which generation has saved last in %s is not known: %v", c.Uri, a.err))
+		}
+		p.Journal.Generation = max(p.Journal.Generation, a.generation)
+	}
 }
 
 // journaledAttempts returns the earlier attempts that have a journal, in order.
