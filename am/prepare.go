@@ -24,10 +24,14 @@ type preparation struct {
 
 	// launched are the containers whose agents may be alive and that are not fenced.
 	launched map[string]bool
-	// early receives the result of preparing the store while containers are still being
-	// waited for, which began at earlyAt; nil: there is none, or it was used.
-	early   chan core.StorePrepared
-	earlyAt time.Time
+	early    *earlyPreparation // nil: there is none, or it was used
+}
+
+// earlyPreparation prepares the store while containers are still being waited for.
+type earlyPreparation struct {
+	began  time.Time
+	done   chan core.StorePrepared // capacity 1
+	cancel context.CancelCauseFunc
 }
 
 func newPreparation(p *checkpoint.Preparer) *preparation {
@@ -37,26 +41,31 @@ func newPreparation(p *checkpoint.Preparer) *preparation {
 // startEarly begins to prepare the store before core asks for that, when no task of the
 // job has run yet.
 func (p *preparation) startEarly(ctx context.Context) {
-	early := make(chan core.StorePrepared, 1)
-	p.early, p.earlyAt = early, time.Now()
-	p.running.Go(func() { early <- core.StorePrepared{Notes: p.preparer.Prepare(ctx, true, false, nil)} })
+	ctx, cancel := context.WithCancelCause(ctx)
+	early := &earlyPreparation{began: time.Now(), done: make(chan core.StorePrepared, 1), cancel: cancel}
+	p.early = early
+	p.running.Go(func() {
+		defer cancel(nil)
+		early.done <- core.StorePrepared{Notes: p.preparer.Prepare(ctx, true, false, nil)}
+	})
 }
 
 // start prepares the store, or waits for what startEarly has begun; done receives the
-// result.
+// result. One that began too long ago is ended first, and what it has done is told, too.
 func (p *preparation) start(ctx context.Context, job *core.Job, a core.PrepareStore) {
 	early := p.early
 	p.early = nil
-	if time.Since(p.earlyAt) > earlyPrepareValid {
-		early = nil
-	}
 	lost := append(p.takeLost(job), a.Fenced...)
 	p.running.Go(func() {
 		var result core.StorePrepared
+		valid := early != nil && time.Since(early.began) <= earlyPrepareValid
 		if early != nil {
-			result = <-early
+			if !valid {
+				early.cancel(checkpoint.ErrPreparedAnew)
+			}
+			result = <-early.done
 		}
-		if early == nil || len(lost) > 0 {
+		if !valid || len(lost) > 0 {
 			result.Notes = append(result.Notes, p.preparer.Prepare(ctx, a.AllDown, a.Observed, lost)...)
 		}
 		p.done <- result

@@ -6,7 +6,9 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,6 +66,10 @@ func (p *Preparer) hasEnded() bool {
 	return p.ended
 }
 
+// ErrPreparedAnew is the cause with which the context of a preparation is cancelled that
+// another one follows: its notes tell what it has done, and of no failure.
+var ErrPreparedAnew = errors.New("the checkpoint directories are prepared anew")
+
 // Prepare makes every directory safe to start from, all of them concurrently. It fences
 // the containers in lost first: the job has given them up, but what ran there may still
 // be alive. allDown says that no task of the job runs but observers (observed), which may write for
@@ -84,35 +90,35 @@ func (p *Preparer) Prepare(ctx context.Context, allDown, observed bool, lost []s
 // each has something done in all directories concurrently, so that one that does not answer takes
 // no time from the others. The notes say what f has done, and where it has failed.
 func (p *Preparer) each(f func(*proto.CheckpointSpec) (done []string, err error)) (notes []string) {
-	byDirectory := make([]string, len(p.cfg.Checkpoints))
+	byDirectory := make([][]string, len(p.cfg.Checkpoints))
 	var wg sync.WaitGroup
 	for i, c := range p.cfg.Checkpoints {
 		wg.Go(func() {
 			done, err := f(c)
-			switch {
-			case err != nil:
-				byDirectory[i] = fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)
-			case len(done) > 0:
-				byDirectory[i] = c.Uri + ": " + strings.Join(done, "; ")
+			if len(done) > 0 {
+				byDirectory[i] = append(byDirectory[i], c.Uri+": "+strings.Join(done, "; "))
+			}
+			if err != nil {
+				byDirectory[i] = append(byDirectory[i], fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err))
 			}
 		})
 	}
 	wg.Wait()
-	for _, n := range byDirectory {
-		if n != "" {
-			notes = append(notes, n)
-		}
-	}
-	return notes
+	return slices.Concat(byDirectory...)
 }
 
-// prepare retries while the store does not answer. It returns what it has done.
-func (p *Preparer) prepare(ctx context.Context, c *proto.CheckpointSpec, by writers.Activity, lost []string) ([]string, error) {
+// prepare retries while the store does not answer. It returns what all tries have done.
+func (p *Preparer) prepare(ctx context.Context, c *proto.CheckpointSpec, by writers.Activity, lost []string) (done []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	for {
-		done, err := p.prepareOnce(ctx, c, by, lost)
-		if err == nil {
+		now, err := p.prepareOnce(ctx, c, by, lost)
+		for _, what := range now {
+			if !slices.Contains(done, what) {
+				done = append(done, what)
+			}
+		}
+		if err == nil || errors.Is(context.Cause(ctx), ErrPreparedAnew) {
 			return done, nil
 		}
 		p.cfg.Log.WithError(err).Warnf("cannot make %s safe to start from; trying again", c.Uri)

@@ -914,6 +914,13 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestTheSameErrorEachTime",
 	},
 	{
+		promise: "a takeover does not wait for a checkpoint directory that does not answer",
+		file:    "am/recovery/predecessor.go",
+		old:     `case <-ctx.Done(): // a dead disk`,
+		new:     `case <-(chan struct{})(nil): // a dead disk`,
+		pkg:     "am/recovery", test: "TestATakeoverDoesNotWaitForACheckpointDirectory",
+	},
+	{
 		promise: "what a traceback quotes of a program's source is no step",
 		file:    "container/output/output.go",
 		old:     `if !o.sources.In(read) {`,

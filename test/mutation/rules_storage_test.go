@@ -584,6 +584,30 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestTornOfAnotherUser",
 	},
 	{
+		promise: "what was moved aside is told whatever came after it",
+		file:    "am/checkpoint/preparer.go",
+		old:     `		now, err := p.prepareOnce(ctx, c, by, lost)`,
+		new: `		done = nil
+		now, err := p.prepareOnce(ctx, c, by, lost)`,
+		pkg: "am/checkpoint", test: "TestWhatWasDoneIsToldWhateverCameAfterIt/at_first",
+	},
+	{
+		promise: "what was moved aside is told where a preparation fails",
+		file:    "am/checkpoint/preparer.go",
+		old:     `if len(done) > 0 {`,
+		new:     `if err == nil && len(done) > 0 {`,
+		pkg:     "am/checkpoint", test: "TestWhatWasDoneIsToldWhateverCameAfterIt/for_good",
+	},
+	{
+		promise: "an application master prepares a checkpoint directory once at a time",
+		file:    "am/prepare.go",
+		old: `		if early != nil {
+			if !valid {`,
+		new: `		if early != nil && valid {
+			if !valid {`,
+		pkg: "am", test: "TestOnePreparationAtATime",
+	},
+	{
 		promise: "before tasks start again, a torn checkpoint is out of the way: after a loss that the master saw",
 		file:    "am/checkpoint/preparer.go",
 		old:     `if len(others) == 0 {`,
