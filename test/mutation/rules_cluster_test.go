@@ -405,6 +405,22 @@ var clusterRules = []rule{
 		limit: 4 * time.Minute,
 	},
 	{
+		promise: "services of a realm that krb5.conf does not name are found where the KDC knows it",
+		file:    "internal/hadoop/kerberos/tickets.go",
+		old: `		types.SetFlag(&request.ReqBody.KDCOptions, flags.Canonicalize)
+`,
+		new: ` _ = flags.Canonicalize
+`,
+		pkg: "internal/hadoop/kerberos", test: "TestHostOfAnotherRealm",
+	},
+	{
+		promise: "services are asked for as those of a host, which a KDC refers to their realm",
+		file:    "internal/hadoop/kerberos/user.go",
+		old:     `types.NewPrincipalName(nametype.KRB_NT_SRV_HST, name)`,
+		new:     `types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, name)`,
+		pkg:     "internal/hadoop/kerberos", test: "TestHostOfAnotherRealm",
+	},
+	{
 		promise: "a process that has begun as one user does not go on as another",
 		file:    "internal/hadoop/kerberos/cache.go",
 		old:     `now.principal != u.principal {`,

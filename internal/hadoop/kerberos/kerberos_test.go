@@ -309,3 +309,36 @@ func TestTrust(t *testing.T) {
 		})
 	}
 }
+
+// TestHostOfAnotherRealm: where [domain_realm] says nothing of a host, the user's KDC says which
+// realm its services are of (RFC 6806, section 8), as it does to MIT Kerberos and to Java.
+func TestHostOfAnotherRealm(t *testing.T) {
+	_, k := realm(t)
+	conf, err := os.ReadFile(k.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, _, _ := strings.Cut(string(conf), "[domain_realm]")
+	file := filepath.Join(t.TempDir(), "krb5.conf")
+	own = strings.ReplaceAll(own, "default_realm = "+kdc.Realm, "default_realm = "+kdc.FarRealm)
+	if err := os.WriteFile(file, []byte(own), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(kerberos.EnvConfig, file)
+	const name = "HTTP/keys.holdfast.test"
+	if err := k.Admin(t.Context(), "addprinc -randkey "+name); err != nil {
+		t.Fatal(err)
+	}
+	u, err := kerberos.FromKeytab("erin@"+kdc.FarRealm, k.Keytab(kdc.Erin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	ticket, err := u.Ticket(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ticket.Ticket.Realm != kdc.Realm || ticket.Ticket.SName.PrincipalNameString() != name {
+		t.Errorf("the ticket is for %s of %s", ticket.Ticket.SName.PrincipalNameString(), ticket.Ticket.Realm)
+	}
+}

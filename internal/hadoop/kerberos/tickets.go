@@ -8,6 +8,7 @@ import (
 
 	"github.com/jcmturner/gokrb5/v8/crypto"
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
+	"github.com/jcmturner/gokrb5/v8/iana/flags"
 	"github.com/jcmturner/gokrb5/v8/iana/keyusage"
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/iana/patype"
@@ -201,6 +202,8 @@ func (u *User) obtain(name types.PrincipalName, realm string) (ticket, error) {
 func (u *User) ask(by ticket, realm string, name types.PrincipalName) (ticket, error) {
 	request, err := messages.NewTGSReq(u.credentials.CName(), realm, u.cfg, by.ticket, by.key, name, false)
 	if err == nil {
+		// A KDC refers to another realm only those who ask for that: RFC 6806, section 3.
+		types.SetFlag(&request.ReqBody.KDCOptions, flags.Canonicalize)
 		request.PAData, err = u.shown(by, request.ReqBody)
 	}
 	if err != nil {

@@ -214,7 +214,7 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 	if u.Expired() {
 		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.end.Format(time.DateTime))
 	}
-	of := types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, name)
+	of := types.NewPrincipalName(nametype.KRB_NT_SRV_HST, name) // of others, KDCs know no further realm
 	t, ok := u.cached(of, realm)
 	if !ok {
 		got, err, _ := u.asked.Do(name+"@"+realm, func() (any, error) {

@@ -271,6 +271,7 @@ const clientConf = `[libdefaults]
   }
 [domain_realm]
   localhost = @REALM@
+  .holdfast.test = @REALM@
 `
 
 const serverConf = `[kdcdefaults]
