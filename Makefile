@@ -25,7 +25,8 @@ HADOOP_PACKAGES = $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .De
 
 # Whole jobs take longest, so they begin, and the next longest beside them: much of
 # their time goes into waiting. What is compiled is vetted by verify.
-LONGEST_PACKAGES = ./test/e2e ./container ./hdfsckpt ./cmd/yarn-submit ./test/browser ./test/torture ./hdfsckpt/mount ./hdfsckpt/store ./runtime
+LONGEST_PACKAGES = ./test/e2e ./container ./hdfsckpt ./cmd/yarn-submit ./test/browser ./hdfsckpt/mount ./test/torture ./am/yarn \
+  ./examples/pytorch-ddp ./am/core ./internal/hadoop/hdfs/erasuretest ./internal/hadoop/hdfs/topologytest ./test/zones ./runtime ./hdfsckpt/store
 TEST_PACKAGES = $(if $(HADOOP),$(HADOOP_PACKAGES),$(LONGEST_PACKAGES) ./...)
 
 .DEFAULT_GOAL := help
