@@ -43,9 +43,16 @@ type Forwarder struct {
 	conns     map[*net.TCPConn]netip.Addr // both ends of each, by virtual address
 }
 
-type forwarding struct {
-	l     *net.TCPListener
-	route Route // guarded by Forwarder.mu
+type forwarding struct { // guarded by Forwarder.mu
+	l     *net.TCPListener // nil while something else listens there
+	route Route
+}
+
+// close stops accepting.
+func (w *forwarding) close() {
+	if w.l != nil {
+		w.l.Close()
+	}
 }
 
 const (
@@ -57,6 +64,9 @@ const (
 	forwardHeld = 30 * time.Second
 	// forwardAgain is the pause after the first refusal; it doubles up to forwardAgainMax.
 	forwardAgain, forwardAgainMax = 10 * time.Millisecond, 250 * time.Millisecond
+	// listenAgain is the pause after the first failure to listen; it doubles up to
+	// listenAgainMax.
+	listenAgain, listenAgainMax = 100 * time.Millisecond, 5 * time.Second
 )
 
 // NewForwarder makes a forwarder for a task, on a host that its peers reach as host. The
@@ -85,7 +95,7 @@ func (f *Forwarder) Replace(routes []Route) Routes {
 	}
 	for at, l := range f.listeners {
 		if _, ok := wanted[at]; !ok {
-			l.l.Close()
+			l.close()
 			delete(f.listeners, at)
 		}
 	}
@@ -94,16 +104,40 @@ func (f *Forwarder) Replace(routes []Route) Routes {
 			l.route = r
 			continue
 		}
-		l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
-		if err != nil {
-			f.log.WithError(err).WithField("address", at.String()).Error("cannot forward connections from a peer's virtual address; the task cannot reach that peer")
+		w := &forwarding{route: r}
+		f.listeners[at] = w
+		if err := w.listen(at); err != nil {
+			f.log.WithError(err).WithField("address", at.String()).Error("cannot forward connections from a peer's virtual address yet; the task cannot reach that peer until this works")
+			f.wg.Go(func() { f.listenLater(w, at) })
 			continue
 		}
-		w := &forwarding{l: l, route: r}
-		f.listeners[at] = w
 		f.wg.Go(func() { f.accept(w) })
 	}
 	return Routes{}
+}
+
+func (w *forwarding) listen(at netip.AddrPort) (err error) {
+	w.l, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
+	return err
+}
+
+// listenLater accepts connections once what listens in its place has ended, unless the
+// route has been withdrawn by then.
+func (f *Forwarder) listenLater(w *forwarding, at netip.AddrPort) {
+	for wait := backoff.New(listenAgain, listenAgainMax); wait.Wait(f.ctx); {
+		f.mu.Lock()
+		withdrawn := f.closed || f.listeners[at] != w
+		works := !withdrawn && w.listen(at) == nil
+		f.mu.Unlock()
+		switch {
+		case withdrawn:
+			return
+		case works:
+			f.log.WithField("address", at.String()).Info("connections from a peer's virtual address are forwarded now")
+			f.accept(w)
+			return
+		}
+	}
 }
 
 func (f *Forwarder) accept(w *forwarding) {
@@ -231,7 +265,7 @@ func (f *Forwarder) Close() {
 	f.mu.Lock()
 	f.closed = true
 	for _, l := range f.listeners {
-		l.l.Close()
+		l.close()
 	}
 	for c := range f.conns {
 		c.Close()

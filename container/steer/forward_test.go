@@ -105,6 +105,44 @@ func TestForwarder(t *testing.T) {
 	refused()
 }
 
+// TestForwarderListensOnceItCan: where another program has a peer's address at first, the peer
+// is reached once that program has ended, without new routes.
+func TestForwarderListensOnceItCan(t *testing.T) {
+	f := forwarder(t)
+	at := netip.AddrPortFrom(peer, freePort(t))
+	other, err := net.Listen("tcp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := greet(t, "127.0.0.1", "the peer")
+	route := steer.Route{Virtual: at, Host: there.Addr().String(), Port: there.Port()}
+	f.Replace([]steer.Route{route})
+	f.Replace([]steer.Route{route}) // as with each heartbeat
+	other.Close()
+	heard := func() string {
+		c, err := net.Dial("tcp", at.String())
+		if err != nil {
+			return err.Error()
+		}
+		defer c.Close()
+		c.SetReadDeadline(time.Now().Add(patience))
+		b := make([]byte, 100)
+		n, _ := c.Read(b)
+		return string(b[:n])
+	}
+	text, deadline := heard(), time.Now().Add(patience)
+	for ; text != "the peer" && time.Now().Before(deadline); text = heard() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if text != "the peer" {
+		t.Errorf("heard %q", text)
+	}
+	f.Replace(nil)
+	if text := heard(); !strings.Contains(text, "refused") {
+		t.Errorf("a route that was withdrawn: heard %q", text)
+	}
+}
+
 // TestForwarderWaitsForAPeer: a connection to a peer that does not listen yet is passed on
 // once it does. Its caller was told already that it is connected, and may not try again.
 func TestForwarderWaitsForAPeer(t *testing.T) {
