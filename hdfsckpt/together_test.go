@@ -1,6 +1,8 @@
 package hdfsckpt_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +47,66 @@ func TestAFileAmongOthersBelongsToItsDirectory(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestABundleAmongOthersBelongsToItsDirectory: so does a checkpoint of TensorFlow's, unless it is
+// a run's, which the directory's number counts.
+func TestABundleAmongOthersBelongsToItsDirectory(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	for _, step := range []string{"100", "200"} {
+		putCheckpoint(t, s, "saver/step_"+step+"/model.ckpt-"+step, nil)
+		put(t, s, "saver/step_"+step+"/optimizer.npz", []byte("x"))
+		putCheckpoint(t, s, "weights/checkpoint-"+step+"/weights", nil)
+		put(t, s, "weights/checkpoint-"+step+"/checkpoint", []byte("model_checkpoint_path: \"weights\"\nall_model_checkpoint_paths: \"weights\"\n"))
+		put(t, s, "weights/checkpoint-"+step+"/optimizer.npz", []byte("x"))
+		putCheckpoint(t, s, "alone/step_"+step+"/weights", nil)
+		put(t, s, "alone/step_"+step+"/events.out.tfevents.1700000000.host", []byte("x"))
+		put(t, s, "alone/step_"+step+"/weights.meta", []byte("x"))
+		putCheckpoint(t, s, "runs/1/model.ckpt-"+step, nil)
+		putCheckpoint(t, s, "runs/checkpoint-2/model.ckpt-"+step, nil)
+	}
+	put(t, s, "runs/1/config.json", []byte("{}"))
+	put(t, s, "runs/checkpoint-2/config.json", []byte("{}"))
+	found := list(t, s)
+	var got []string
+	for _, c := range found {
+		got = append(got, fmt.Sprintf("%s %s %d", c.Name, c.State, c.Step))
+	}
+	slices.Sort(got)
+	want := []string{
+		"alone/step_100/weights complete 100", "alone/step_200/weights complete 200",
+		"runs/1/model.ckpt-100 complete 100", "runs/1/model.ckpt-200 complete 200",
+		"runs/checkpoint-2/model.ckpt-100 complete 100", "runs/checkpoint-2/model.ckpt-200 complete 200",
+		"saver/step_100 unchecked 100", "saver/step_200 unchecked 200",
+		"weights/checkpoint-100 unchecked 100", "weights/checkpoint-200 unchecked 200",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, c := range hdfsckpt.PlanPrune(found, 1, 0).Remove {
+		if strings.HasPrefix(c.Name, "saver/") || strings.HasPrefix(c.Name, "weights/") {
+			t.Errorf("a prune removes %s", c.Name)
+		}
+	}
+	before := tree(t, s, ".")
+	report, err := hdfsckpt.Repair(t.Context(), s, 0)
+	if err != nil || len(report.Aside) > 0 {
+		t.Errorf("a start moves aside: %s, %v", report, err)
+	}
+	if after := tree(t, s, "."); after != before {
+		t.Errorf("a start changes\n%s\nto\n%s", before, after)
+	}
+	putCheckpoint(t, s, "saver/step_300/model.ckpt-300", without(".index"))
+	put(t, s, "saver/step_300/optimizer.npz", []byte("x"))
+	report, err = hdfsckpt.Repair(t.Context(), s, 0)
+	if err != nil || len(report.Aside) != 1 || report.Aside[0].Name != "saver/step_300" {
+		t.Errorf("of one without its index, moved aside is: %s, %v", report, err)
+	}
+	must(t, format.SetRule(t.Context(), s, format.Rule{Format: formats.TensorFlow}))
+	if n := len(list(t, s)); n != 10 { // and step_300 was moved
+		t.Errorf("%d checkpoints are TensorFlow's, want 10", n)
 	}
 }
 

@@ -225,7 +225,7 @@ func (w *walker) directory(name string, depth int, partOf string) error {
 					}
 				}
 			}
-			if left := w.Chosen && hasPointer(f); !left && w.concerns(name, c) {
+			if left := w.Chosen && partOf == "" && hasPointer(f); !left && w.concerns(name, c) {
 				if partOf == "" {
 					was = w.judgedBefore(f, c, d)
 				}

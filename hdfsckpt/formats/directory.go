@@ -9,6 +9,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tfbundle"
 )
 
 // Directory is a directory of several files, some of a known format, without anything that
@@ -37,6 +38,10 @@ func (directory) Owners(file string) []format.Owner {
 // besideModel are files that programs put beside a model and that are no checkpoint by
 // themselves, if they are in a directory that is named after a step.
 var besideModel = regexp.MustCompile(`^(training_args\.bin|optimizer\.(pt|pth|bin)|scheduler\.(pt|pth|bin)|scaler\.pt|rng_state(_\d+)?\.pth)$`)
+
+// besideBundle are files that TensorFlow itself puts beside a checkpoint: its pointer, event
+// files and the graph's text.
+var besideBundle = regexp.MustCompile(`^(` + tfbundle.StateFile + `|events\.out\.tfevents\..*|graph\.pbtxt)$`)
 
 func (directory) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 	whole := format.IsStepDir(path.Base(d.Name)) && d.Name != "."
@@ -81,14 +86,27 @@ func (directory) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, erro
 // of its own elsewhere. nil if they are not.
 func filesOfStep(ctx context.Context, d *format.Dir) ([]store.Info, error) {
 	var files []store.Info
+	bundled, others := false, false // TensorFlow's files; those of another kind
 	for _, e := range d.Entries {
-		switch {
-		case !e.Mode.IsRegular() || strings.HasPrefix(e.Name, format.HiddenPrefix):
-		case tfFile.MatchString(e.Name):
-			return nil, nil // TensorFlow's are known by their prefix
-		default:
-			files = append(files, e)
+		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, format.HiddenPrefix) {
+			continue
 		}
+		files = append(files, e)
+		switch m := tfFile.FindStringSubmatch(e.Name); {
+		case m != nil && m[2] != "meta":
+			if n := format.StepAfterDash(m[1]); n != format.NoStep && n != format.StepAtEnd(path.Base(d.Name)) {
+				return nil, nil // a run's
+			}
+			bundled = true
+		case m == nil && !besideBundle.MatchString(e.Name):
+			others = true
+		}
+	}
+	if bundled {
+		if !others {
+			return nil, nil // they are known by their prefix
+		}
+		return files, nil
 	}
 	if len(files) == 0 || isAlone(files) {
 		return nil, nil

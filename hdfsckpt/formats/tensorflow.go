@@ -127,7 +127,11 @@ func (f tensorFlow) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, e
 }
 
 func (b *bundle) check(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
-	c := &format.Checkpoint{Name: path.Join(d.Name, b.prefix), Kind: TensorFlow, Step: format.StepAfterDash(b.prefix), Files: b.files, State: format.Torn}
+	c := &format.Checkpoint{Name: path.Join(d.Name, b.prefix), Kind: TensorFlow, Step: format.StepAfterDash(b.prefix), Files: b.files, State: format.Torn,
+		Certain: d.Part} // no pointer leads to a part
+	if c.Step == format.NoStep && format.IsStepDir(path.Base(d.Name)) {
+		c.Step = format.FileStep(c.Name, "")
+	}
 	for of := range maps.Keys(b.data) {
 		c.Shards = max(c.Shards, of)
 	}

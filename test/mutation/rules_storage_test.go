@@ -115,6 +115,20 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestFilesThatBelongTogether",
 	},
 	{
+		promise: "a TensorFlow checkpoint among others in a directory named after a step belongs to it",
+		file:    "hdfsckpt/formats/directory.go",
+		old:     `		if !others {`,
+		new:     `		if others = false; !others {`,
+		pkg:     "hdfsckpt", test: "TestABundleAmongOthersBelongsToItsDirectory",
+	},
+	{
+		promise: "a torn TensorFlow checkpoint in a directory that a program chooses by its step is out of the way before tasks start",
+		file:    "hdfsckpt/format/walk.go",
+		old:     `if left := w.Chosen && partOf == "" && hasPointer(f); !left`,
+		new:     `if left := w.Chosen && hasPointer(f); !left`,
+		pkg:     "hdfsckpt", test: "TestABundleAmongOthersBelongsToItsDirectory",
+	},
+	{
 		promise: "a file among others in a directory named after a step belongs to it, of whatever format it is",
 		file:    "hdfsckpt/formats/directory.go",
 		old:     `		if !d.Rule.Finds(f) {`,
