@@ -239,6 +239,9 @@ func warningTime(c *conf.Conf) (time.Duration, error) {
 func (d *Driver) register(ctx context.Context) (hadoop.Registered, error) {
 	for said := false; ; said = true {
 		reg, err := d.master.Register(ctx, d.registration())
+		if rpc.IsInvalidToken(err) {
+			err = fmt.Errorf("%w (where nodes have an AMRMProxy, yarn.nodemanager.amrmproxy.enabled, the token is the proxy's: yarn.resourcemanager.scheduler.address in the client's configuration has to be localhost:8049)", err)
+		}
 		if !rmUnavailable(err) || ctx.Err() != nil {
 			return reg, err
 		}

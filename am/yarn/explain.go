@@ -200,7 +200,7 @@ func (v clusterView) exhausted(r hadoop.Resource, label, name string) bool {
 // limits describes that the limits of the queue, or of its user, leave too little of a
 // resource type for an ask.
 func (v clusterView) limits(name string, a core.Ask, label string, need hadoop.Resource) string {
-	r := resourceOf(a)
+	r, others := resourceOf(a), "others in the queue end"
 	leaves := fmt.Sprintf("it leaves this job %s%s, and %s asks for %s", left(name, v.headroom), inPartition(v.place.words(label)), a.Role, r)
 	most, known := v.queueMost(label, name)
 	if used := v.usedOf(label, name); known && r.Of(name).Compare(most.Minus(used)) <= 0 {
@@ -208,6 +208,9 @@ func (v clusterView) limits(name string, a core.Ask, label string, need hadoop.R
 			v.queue.Name, leaves, until("other jobs of "+v.user()+" in the queue end", name, need, most, known, queueMay))
 	}
 	use := ""
+	if v.lent(label) { // beyond what the queue may have
+		known, others = false, others+", or a node with another label that is not exclusive has room to lend"
+	}
 	switch {
 	case !known:
 	case name == hadoop.MemoryType && v.place.partition(label) == "":
@@ -217,7 +220,7 @@ func (v clusterView) limits(name string, a core.Ask, label string, need hadoop.R
 	default: // what it uses of one partition is not known
 		use = fmt.Sprintf(" (it may have %s of these nodes at most)", hadoop.Say(name, most))
 	}
-	return fmt.Sprintf("the queue %q is full%s: %s; %s", v.queue.Name, use, leaves, until("others in the queue end", name, need, most, known, queueMay))
+	return fmt.Sprintf("the queue %q is full%s: %s; %s", v.queue.Name, use, leaves, until(others, name, need, most, known, queueMay))
 }
 
 const queueMay = "the queue may ever have: ask for less, or name another queue with --queue"
@@ -237,6 +240,13 @@ func left(name string, r hadoop.Resource) string {
 	}
 	a.Value = max(a.Value, 0) // a queue may have more than its limit for a while
 	return hadoop.Say(name, a)
+}
+
+// lent reports whether nodes of other partitions, too, run what is asked for with a label.
+func (v clusterView) lent(label string) bool {
+	return slices.ContainsFunc(v.nodes, func(n hadoop.Node) bool {
+		return n.Running() && n.Label != v.place.partition(label) && v.place.takes(n, label)
+	})
 }
 
 // queueMost returns how much of a resource type of a partition the queue may ever have, if that

@@ -92,6 +92,8 @@ func TestExplain(t *testing.T) {
 	big := hadoop.Resource{MemoryMB: 1 << 20, VCores: 100}
 	lost := node(1, 8192, 0)
 	lost.State = "LOST"
+	spot := node(2, 4096, 0)
+	spot.Label = "spot"
 	tests := []struct {
 		name string
 		asks []core.Ask
@@ -107,6 +109,9 @@ func TestExplain(t *testing.T) {
 		{"more than the queue may have", asks("ps", 0, 2, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, held: hadoop.Resource{MemoryMB: 1024},
 			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, AbsoluteMax: 0.25, Allocated: 1536}},
 			[]string{`"small" is full`, "needs 3 GB in all, more than the 2 GB that the queue may ever have", "--queue"}},
+		{"more than the queue may have of its own nodes, and others are lent", asks("ps", 0, 3, 1024), clusterView{nodes: []hadoop.Node{node(1, 2048, 2048), spot}, hasRoom: true,
+			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, AbsoluteMax: 1, Allocated: 2048}, place: placement{partitions: []hadoop.Partition{{Label: "spot"}}}},
+			[]string{`the queue "small" is full: it leaves this job nothing, and ps asks for 1 GB, 1 vcore; it goes on when others in the queue end, or a node with another label that is not exclusive has room to lend`}},
 		{"more than the nodes have", asks("ps", 0, 3, 4096), clusterView{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 2048, 0)}, hasRoom: true, headroom: big},
 			[]string{"needs 12 GB in all, more than the 8 GB that the nodes"}},
 		{"nodes full", asks("ps", 0, 3, 4096), clusterView{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 8192, 6144)}, hasRoom: true, headroom: big},

@@ -33,6 +33,11 @@ func TestLongTheNodesProxy(t *testing.T) {
 	must(t, os.WriteFile(file, address.ReplaceAll(text, []byte("${1}"+proxy)), 0o600))
 	j := where{c}.startWith(t, append(os.Environ(), "HADOOP_CONF_DIR="+dir), t.TempDir(), "--worker", "2", "--", "true")
 	j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+	// With the ResourceManager's own address, it is told what is to be done.
+	j = where{c}.startWith(t, append(os.Environ(), "HADOOP_CONF_DIR="+c.ConfDir()), t.TempDir(), "--worker", "1", "--", "true")
+	if s := j.end(long, proto.JobState_JOB_STATE_FAILED); !strings.Contains(s.Why, "yarn.nodemanager.amrmproxy.enabled") {
+		t.Errorf("it is said: %q", s.Why)
+	}
 	log, err := os.ReadFile(filepath.Join(c.Dir(), "nm0", "log"))
 	must(t, err)
 	if !strings.Contains(string(log), "RegisteringAM Host") {
