@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/client/jobs"
+	"holdfast/container/gpu"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/jobtls"
@@ -30,6 +32,9 @@ func newLocalID(now time.Time) string {
 // of its own, so that it can outlive the client. It reports what it waits for and what
 // it cleaned up through notify.
 func Local(ctx context.Context, spec *proto.JobSpec, exe string, notify Notify) (_ *jobs.Job, err error) {
+	if err := CheckLocal(spec); err != nil {
+		return nil, err
+	}
 	for _, c := range spec.Checkpoints {
 		if err := checkLocalDirectory(ctx, c, notify); err != nil {
 			return nil, err
@@ -66,6 +71,31 @@ func Local(ctx context.Context, spec *proto.JobSpec, exe string, notify Notify) 
 	}
 	job.SetStarted(set.Client, master)
 	return job, nil
+}
+
+// CheckLocal returns an error if the job's tasks ask for more GPUs than this machine has for them.
+// A machine without NVIDIA's GPUs is not asked to have any: tasks run there all the same.
+func CheckLocal(spec *proto.JobSpec) error {
+	return checkGPUs(spec, len(gpu.Given(gpu.Here.Devices(), os.Environ())))
+}
+
+func checkGPUs(spec *proto.JobSpec, there int) error {
+	total := 0
+	var asks, flags []string
+	for _, r := range spec.Roles {
+		if r.Gpus == 0 {
+			continue
+		}
+		count := cmp.Or(r.Min, r.Count) // those without which the job does not start
+		total += int(count) * int(r.Gpus)
+		asks = append(asks, fmt.Sprintf("%s %d × %d", r.Name, count, r.Gpus))
+		flags = append(flags, fmt.Sprintf("--%s or --%[1]s-gpus", r.Name))
+	}
+	if there == 0 || total <= there {
+		return nil
+	}
+	return fmt.Errorf("the job's tasks ask for %d GPUs together (%s), and this machine has %d that they may use: lower %s, or leave the numbers of GPUs out, so that tasks share them",
+		total, strings.Join(asks, ", "), there, strings.Join(flags, ", "))
 }
 
 // makeLocalDirectory creates the job's directory with its spec and keys.

@@ -26,7 +26,7 @@ var rooms = map[string][]string{
 	"client/jobs/logs":            {"client", "client/jobs", "hdfsckpt/store", "internal/logtimes", "proto"},
 	"client/localfile":            {},
 	"client/spec":                 {"client", "client/localfile", "internal/archive", "internal/hadoop/acl", "internal/hadoop/rpc", "internal/hadoop/yarn", "proto", "runtime"},
-	"client/submit":               {"client", "client/cluster", "client/jobs", "client/localfile", "hdfsckpt/store", "hdfsckpt/writers", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
+	"client/submit":               {"client", "client/cluster", "client/jobs", "client/localfile", "container/gpu", "hdfsckpt/store", "hdfsckpt/writers", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
 	"client/terminal":             {},
 	"client/ui":                   {"am/web", "client", "client/checkpoints", "client/cluster", "client/jobs", "hdfsckpt/inspect", "internal/hadoop/conf", "proto"},
 	"am":                          {"am/agents", "am/checkpoint", "am/core", "am/notify", "am/recovery", "am/server", "am/status/...", "hdfsckpt/store", "runtime", "proto", "internal/jobtls"},

@@ -165,6 +165,9 @@ func noteNamesakes(cmd *cobra.Command, j *jobs.Job, name string) {
 func dryRun(ctx context.Context, cmd *cobra.Command, o *runOptions, draft *spec.Draft, job *proto.JobSpec) error {
 	switch {
 	case job.Local:
+		if err := submit.CheckLocal(job); err != nil {
+			return err
+		}
 	case os.Getenv(conf.EnvDir) == "":
 		cli.Note(cmd, fmt.Sprintf("no cluster was asked about the job: %s is not set", conf.EnvDir))
 	default:
