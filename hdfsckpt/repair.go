@@ -223,7 +223,7 @@ func clearAway(ctx context.Context, s store.Store, age time.Duration, nested fun
 			return nil, fmt.Errorf("what a rollback that was broken off has left: %w", err)
 		}
 	}
-	err := errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), writers.Forget(ctx, s), forgetAside(ctx, s), formats.ForgetSaves(ctx, s))
+	err := errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), writers.Forget(ctx, s), forgetAside(ctx, s), formats.ForgetSaves(ctx, s), format.ForgetPointerFiles(ctx, s))
 	if err != nil {
 		err = fmt.Errorf("what broken saves have left: %w", err)
 	}

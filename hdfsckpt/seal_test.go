@@ -359,6 +359,29 @@ func TestFirstSavesAreFewRecords(t *testing.T) {
 	}
 }
 
+// TestRecordsGoWithTheirDirectories: a program that saves into a new directory each time, and removes
+// the old ones, leaves no more records than directories.
+func TestRecordsGoWithTheirDirectories(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	ctx := t.Context()
+	for _, dir := range []string{"stays", "goes"} {
+		must(t, format.RememberPointerFile(ctx, s, path.Join(dir, "checkpoint")))
+		for _, step := range []string{"checkpoint-10", "checkpoint-20"} { // the program's own: Trainer would have ended the first
+			must(t, formats.BeginSave(ctx, s, path.Join(dir, step), true))
+		}
+	}
+	put(t, s, "stays/notes.txt", []byte("of the user"))
+	_, err := hdfsckpt.Repair(ctx, s, 0)
+	must(t, err)
+	for _, kind := range []string{"savers", "begun"} {
+		entries, err := s.List(ctx, path.Join(".holdfast", kind))
+		if err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Name, "stays") {
+			t.Errorf("records of %s: %v, %v; want that of the directory that is still there", kind, entries, err)
+		}
+	}
+}
+
 // TestAChoiceByHandStays: who writes an earlier step into `checkpoint` after the last save goes on
 // from that; and one that is put beside it, whatever its time, is no save of the program's.
 func TestAChoiceByHandStays(t *testing.T) {

@@ -148,3 +148,10 @@ func KnownPointerFiles(ctx context.Context, s store.Store, base string) (map[str
 	}
 	return found, nil
 }
+
+// ForgetPointerFiles drops the records of pointers in directories that are gone.
+func ForgetPointerFiles(ctx context.Context, s store.Store) error {
+	return store.EachRecord(ctx, s, saversDir, saver.about, func(r saver) error {
+		return store.RemoveRecordOf(ctx, s, path.Dir(r.File), store.RecordName(saversDir, r.File))
+	})
+}

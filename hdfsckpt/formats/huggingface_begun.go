@@ -66,19 +66,14 @@ func (huggingFace) SavesEnded(ctx context.Context, s store.Store) error {
 	})
 }
 
+// ForgetSaves: that the format is a program's own is known for as long as its directory is there.
 func (huggingFace) ForgetSaves(ctx context.Context, s store.Store) error {
 	return eachBegun(ctx, s, func(r begunSave) error {
+		of := path.Join(r.Dir, r.Name)
 		if r.Own {
-			return nil
+			of = r.Dir
 		}
-		_, err := s.Stat(ctx, path.Join(r.Dir, r.Name))
-		if store.Vanished(err) {
-			err = s.Remove(ctx, begunName(r.Dir))
-		}
-		if store.Vanished(err) {
-			return nil
-		}
-		return err
+		return store.RemoveRecordOf(ctx, s, of, begunName(r.Dir))
 	})
 }
 

@@ -69,13 +69,7 @@ func (tensorFlow) ForgetSaves(ctx context.Context, s store.Store) error {
 		if r.Own {
 			of = path.Dir(r.File)
 		}
-		if there, err := store.Exists(ctx, s, of); err != nil || there {
-			return err
-		}
-		if err := s.Remove(ctx, firstName(r.File)); !store.Vanished(err) {
-			return err
-		}
-		return nil
+		return store.RemoveRecordOf(ctx, s, of, firstName(r.File))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path"
 	"reflect"
@@ -93,6 +94,21 @@ func EachRecord[R any](ctx context.Context, s Store, dir string, about func(R) s
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// RemoveRecordOf removes a record if what it is of is gone. What may not be looked at counts as there.
+func RemoveRecordOf(ctx context.Context, s Store, of, record string) error {
+	there, err := Exists(ctx, s, of)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil || there {
+		return err
+	}
+	if err := s.Remove(ctx, record); !Vanished(err) {
+		return err
 	}
 	return nil
 }

@@ -638,6 +638,22 @@ var storageRules = []rule{
 		pkg: "cmd/yarn-submit", test: "TestTornAndLost/silently,_20",
 	},
 	{
+		promise: "what is recorded of a pointer goes with its directory",
+		file:    "hdfsckpt/repair.go",
+		old:     `, format.ForgetPointerFiles(ctx, s))`,
+		new:     `)`,
+		pkg:     "hdfsckpt", test: "TestRecordsGoWithTheirDirectories",
+	},
+	{
+		promise: "that a program's format is its own is forgotten with its directory",
+		file:    "hdfsckpt/formats/huggingface_begun.go",
+		old: `			of = r.Dir
+`,
+		new: `			return nil
+`,
+		pkg: "hdfsckpt", test: "TestRecordsGoWithTheirDirectories",
+	},
+	{
 		promise: "the first save of Trainer's, of which nothing but its model is there, is known to be torn",
 		file:    "hdfsckpt/mount/dir.go",
 		old:     `formats.BeginSave(ctx, f.store, p, true); err != nil {`,
