@@ -25,8 +25,9 @@ HADOOP_PACKAGES = $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .De
 
 # Whole jobs take longest, so they begin, and the next longest beside them: much of
 # their time goes into waiting. What is compiled is vetted by verify.
-LONGEST_PACKAGES = ./test/e2e ./container ./hdfsckpt ./cmd/yarn-submit ./test/browser ./hdfsckpt/mount ./test/torture ./am/yarn \
-  ./examples/pytorch-ddp ./am/core ./internal/hadoop/hdfs/erasuretest ./internal/hadoop/hdfs/topologytest ./test/zones ./runtime ./hdfsckpt/store
+LONGEST_PACKAGES = ./test/e2e ./container ./hdfsckpt ./cmd/yarn-submit ./test/browser ./hdfsckpt/mount ./test/torture ./internal/hadoop/hdfs/write \
+  ./am/yarn ./examples/pytorch-ddp ./hdfsckpt/store ./internal/hadoop/hdfs/erasuretest ./internal/hadoop/hdfs/topologytest ./test/zones \
+  ./test/testcluster ./internal/hadoop/hdfs/transfer/clustertest ./internal/hadoop/delegation ./am/core ./runtime
 TEST_PACKAGES = $(if $(HADOOP),$(HADOOP_PACKAGES),$(LONGEST_PACKAGES) ./...)
 
 .DEFAULT_GOAL := help
