@@ -209,21 +209,24 @@ func hdfsSaverCalls(t *testing.T, open func(nameNode string) store.Store, hdfs s
 		}
 	}
 	until("ready")
-	var last int
-	var files []string // of ours, when each save removes another
-	for n := range 6 {
+	sum := 0
+	var files []string        // of ours, when each save removes another
+	const saves, first = 6, 2 // the saves from first on remove another
+	for n := range saves {
 		got := c.of(func() {
 			fmt.Fprintln(in)
 			until("saved")
 		})
-		last = 0
+		calls := -got["complete"]
 		text := ""
 		for _, method := range slices.Sorted(maps.Keys(got)) {
-			last += got[method]
+			calls += got[method]
 			text += fmt.Sprintf(" %s %d", method, got[method])
 		}
-		last -= got["complete"]
-		t.Logf("save %d of TensorFlow's Saver, two parameter servers: %d calls besides complete:%s", n, last, text)
+		if n >= first {
+			sum += calls
+		}
+		t.Logf("save %d of TensorFlow's Saver, two parameter servers: %d calls besides complete:%s", n, calls, text)
 		if now := filesBelow(t, s, store.OwnDir); n < 4 {
 			files = now
 		} else if len(now) > len(files) {
@@ -234,8 +237,8 @@ func hdfsSaverCalls(t *testing.T, open func(nameNode string) store.Store, hdfs s
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
-	if last > mostSaverCalls {
-		t.Errorf("a save takes %d calls besides complete", last)
+	if mean := sum / (saves - first); mean > mostSaverCalls {
+		t.Errorf("a save takes %d calls besides complete", mean)
 	}
 }
 
@@ -256,5 +259,6 @@ func filesBelow(t *testing.T, s store.Store, dir string) (names []string) {
 	return names
 }
 
-// mostSaverCalls is a little more than the 153 to 158 that were counted.
-const mostSaverCalls = 165
+// mostSaverCalls is a little more than the mean that was counted: three saves of 153 or 154, and one
+// of 163, which gives up what was retained longest.
+const mostSaverCalls = 160
