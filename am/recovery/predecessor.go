@@ -79,6 +79,9 @@ func (p *Predecessor) readGenerations(ctx context.Context, cfg Config) {
 		answers[i] = make(chan answer, 1)
 		go func() {
 			n, err := sealedGeneration(ctx, cfg, c.Uri)
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				err = context.Cause(ctx)
+			}
 			answers[i] <- answer{n, err}
 		}()
 	}
@@ -86,8 +89,12 @@ func (p *Predecessor) readGenerations(ctx context.Context, cfg Config) {
 		var a answer
 		select {
 		case a = <-answers[i]:
-		case <-ctx.Done(): // a dead disk or mount heeds no context
-			a.err = context.Cause(ctx)
+		case <-ctx.Done():
+			select {
+			case a = <-answers[i]: // while another was waited for
+			default: // a dead disk or mount heeds no context
+				a.err = context.Cause(ctx)
+			}
 		}
 		if a.err != nil {
 			p.Notes = append(p.Notes, fmt.Sprintf("which generation has saved last in %s is not known: %v", c.Uri, a.err))

@@ -916,9 +916,11 @@ var recoveryRules = []rule{
 	{
 		promise: "a takeover does not wait for a checkpoint directory that does not answer",
 		file:    "am/recovery/predecessor.go",
-		old:     `case <-ctx.Done(): // a dead disk`,
-		new:     `case <-(chan struct{})(nil): // a dead disk`,
-		pkg:     "am/recovery", test: "TestATakeoverDoesNotWaitForACheckpointDirectory",
+		old: `case <-ctx.Done():
+			select {`,
+		new: `case <-(chan struct{})(nil):
+			select {`,
+		pkg: "am/recovery", test: "TestATakeoverDoesNotWaitForACheckpointDirectory",
 	},
 	{
 		promise: "what a traceback quotes of a program's source is no step",
