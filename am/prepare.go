@@ -29,9 +29,10 @@ type preparation struct {
 
 // earlyPreparation prepares the store while containers are still being waited for.
 type earlyPreparation struct {
-	began  time.Time
-	done   chan core.StorePrepared // capacity 1
-	cancel context.CancelCauseFunc
+	began        time.Time
+	done, failed []string      // its notes
+	ended        chan struct{} // closed when they are there
+	cancel       context.CancelFunc
 }
 
 func newPreparation(p *checkpoint.Preparer) *preparation {
@@ -41,34 +42,40 @@ func newPreparation(p *checkpoint.Preparer) *preparation {
 // startEarly begins to prepare the store before core asks for that, when no task of the
 // job has run yet.
 func (p *preparation) startEarly(ctx context.Context) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	early := &earlyPreparation{began: time.Now(), done: make(chan core.StorePrepared, 1), cancel: cancel}
+	ctx, cancel := context.WithCancel(ctx)
+	early := &earlyPreparation{began: time.Now(), ended: make(chan struct{}), cancel: cancel}
 	p.early = early
 	p.running.Go(func() {
-		defer cancel(nil)
-		early.done <- core.StorePrepared{Notes: p.preparer.Prepare(ctx, true, false, nil)}
+		defer cancel()
+		defer close(early.ended)
+		early.done, early.failed = p.preparer.Prepare(ctx, true, false, nil)
 	})
 }
 
 // start prepares the store, or waits for what startEarly has begun; done receives the
-// result. One that began too long ago is ended first, and what it has done is told, too.
+// result. One that began too long ago is ended first, and what it has done is told, too; where it
+// has failed is not, as another one follows.
 func (p *preparation) start(ctx context.Context, job *core.Job, a core.PrepareStore) {
 	early := p.early
 	p.early = nil
 	lost := append(p.takeLost(job), a.Fenced...)
 	p.running.Go(func() {
-		var result core.StorePrepared
+		var notes []string
 		valid := early != nil && time.Since(early.began) <= earlyPrepareValid
 		if early != nil {
 			if !valid {
-				early.cancel(checkpoint.ErrPreparedAnew)
+				early.cancel()
 			}
-			result = <-early.done
+			<-early.ended
+			notes = early.done
 		}
-		if !valid || len(lost) > 0 {
-			result.Notes = append(result.Notes, p.preparer.Prepare(ctx, a.AllDown, a.Observed, lost)...)
+		if valid && len(lost) == 0 {
+			notes = append(notes, early.failed...)
+		} else {
+			done, failed := p.preparer.Prepare(ctx, a.AllDown, a.Observed, lost)
+			notes = slices.Concat(notes, done, failed)
 		}
-		p.done <- result
+		p.done <- core.StorePrepared{Notes: notes}
 	})
 }
 

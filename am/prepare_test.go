@@ -2,6 +2,7 @@ package am
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -53,4 +54,38 @@ func TestOnePreparationAtATime(t *testing.T) {
 			t.Errorf("it is said: %q", notes)
 		}
 	})
+}
+
+// TestAnEarlyFailureIsNotTold: a preparation that another one follows is said to have failed neither
+// when it is ended between two tries nor when it has given up by then.
+func TestAnEarlyFailureIsNotTold(t *testing.T) {
+	for name, after := range map[string]time.Duration{"between two tries": earlyPrepareValid + time.Second, "given up": 10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				log := logrus.New()
+				log.SetOutput(io.Discard)
+				var away atomic.Bool
+				away.Store(true)
+				p := newPreparation(checkpoint.NewPreparer(checkpoint.Config{
+					Job: "job_1", Checkpoints: []*proto.CheckpointSpec{{Uri: dir}}, Log: logrus.NewEntry(log),
+					OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
+						if away.Load() {
+							return nil, errors.New("the store is not there yet")
+						}
+						return store.Open(ctx, uri, nil)
+					},
+				}))
+				p.startEarly(t.Context())
+				time.Sleep(after)
+				away.Store(false)
+				p.start(t.Context(), nil, core.PrepareStore{AllDown: true})
+				result := <-p.done
+				p.running.Wait()
+				if notes := strings.Join(result.Notes, "\n"); strings.Contains(notes, "could not be") {
+					t.Errorf("of a directory that was prepared it is said: %q", notes)
+				}
+			})
+		})
+	}
 }

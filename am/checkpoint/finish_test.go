@@ -34,7 +34,7 @@ func TestADirectoryThatDoesNotAnswerKeepsNoOtherFromItsEnd(t *testing.T) {
 			return store.Open(ctx, uri, nil)
 		},
 	})
-	if notes := p.Prepare(t.Context(), true, false, nil); len(notes) > 0 {
+	if notes := slices.Concat(p.Prepare(t.Context(), true, false, nil)); len(notes) > 0 {
 		t.Fatal(notes)
 	}
 	heartbeat := filepath.Join(other, writers.Dir(p.writer()))

@@ -6,7 +6,6 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,17 +65,13 @@ func (p *Preparer) hasEnded() bool {
 	return p.ended
 }
 
-// ErrPreparedAnew is the cause with which the context of a preparation is cancelled that
-// another one follows: its notes tell what it has done, and of no failure.
-var ErrPreparedAnew = errors.New("the checkpoint directories are prepared anew")
-
 // Prepare makes every directory safe to start from, all of them concurrently. It fences
 // the containers in lost first: the job has given them up, but what ran there may still
 // be alive. allDown says that no task of the job runs but observers (observed), which may write for
 // themselves, so that what unfinished saves have left is moved out of the way whatever its
-// age. The notes say what was repaired, and which directory could not be prepared: the tasks
+// age. It returns notes of what was repaired, and of which directory could not be prepared: the tasks
 // are started all the same, since they learn from a store that does not answer themselves.
-func (p *Preparer) Prepare(ctx context.Context, allDown, observed bool, lost []string) (notes []string) {
+func (p *Preparer) Prepare(ctx context.Context, allDown, observed bool, lost []string) (done, failed []string) {
 	by := writers.Tasks
 	switch {
 	case allDown && observed:
@@ -88,23 +83,23 @@ func (p *Preparer) Prepare(ctx context.Context, allDown, observed bool, lost []s
 }
 
 // each has something done in all directories concurrently, so that one that does not answer takes
-// no time from the others. The notes say what f has done, and where it has failed.
-func (p *Preparer) each(f func(*proto.CheckpointSpec) (done []string, err error)) (notes []string) {
-	byDirectory := make([][]string, len(p.cfg.Checkpoints))
+// no time from the others. It returns notes of what f has done, and of where it has failed.
+func (p *Preparer) each(f func(*proto.CheckpointSpec) (done []string, err error)) (done, failed []string) {
+	doneIn, failedIn := make([][]string, len(p.cfg.Checkpoints)), make([][]string, len(p.cfg.Checkpoints))
 	var wg sync.WaitGroup
 	for i, c := range p.cfg.Checkpoints {
 		wg.Go(func() {
 			done, err := f(c)
 			if len(done) > 0 {
-				byDirectory[i] = append(byDirectory[i], c.Uri+": "+strings.Join(done, "; "))
+				doneIn[i] = []string{c.Uri + ": " + strings.Join(done, "; ")}
 			}
 			if err != nil {
-				byDirectory[i] = append(byDirectory[i], fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err))
+				failedIn[i] = []string{fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)}
 			}
 		})
 	}
 	wg.Wait()
-	return slices.Concat(byDirectory...)
+	return slices.Concat(doneIn...), slices.Concat(failedIn...)
 }
 
 // prepare retries while the store does not answer. It returns what all tries have done.
@@ -118,8 +113,8 @@ func (p *Preparer) prepare(ctx context.Context, c *proto.CheckpointSpec, by writ
 				done = append(done, what)
 			}
 		}
-		if err == nil || errors.Is(context.Cause(ctx), ErrPreparedAnew) {
-			return done, nil
+		if err == nil || ctx.Err() != nil {
+			return done, err
 		}
 		p.cfg.Log.WithError(err).Warnf("cannot make %s safe to start from; trying again", c.Uri)
 		if !backoff.Sleep(ctx, retryInterval) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,7 +70,7 @@ func TestWhatWasDoneIsToldWhateverCameAfterIt(t *testing.T) {
 						return failing{s, &after, &moved}, err
 					},
 				})
-				notes := strings.Join(p.Prepare(t.Context(), true, false, nil), "\n")
+				notes := strings.Join(slices.Concat(p.Prepare(t.Context(), true, false, nil)), "\n")
 				if !moved {
 					t.Fatal("nothing was moved aside")
 				}

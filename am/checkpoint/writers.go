@@ -84,12 +84,12 @@ func (p *Preparer) Finish(ctx context.Context, succeeded bool) (notes []string) 
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()
-	return p.each(func(c *proto.CheckpointSpec) ([]string, error) {
+	return slices.Concat(p.each(func(c *proto.CheckpointSpec) ([]string, error) {
 		if err := p.finish(ctx, c.Uri, succeeded); err != nil {
 			p.cfg.Log.WithError(err).Warnf("what is left of this job's writers in %s stays", c.Uri)
 		}
 		return p.prepare(ctx, c, writers.Nobody, nil)
-	})
+	}))
 }
 
 func (p *Preparer) finish(ctx context.Context, uri string, succeeded bool) error {
