@@ -110,6 +110,45 @@ func TestABundleAmongOthersBelongsToItsDirectory(t *testing.T) {
 	}
 }
 
+// TestAnIndexOfAnotherKind: programs that search by vectors call theirs so, too (FAISS). TensorFlow
+// writes its index after what that is of.
+func TestAnIndexOfAnotherKind(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	for _, dir := range []string{"model/step_100", "none/step_100", "plain/step-100", "bundle/step_100"} {
+		put(t, s, dir+"/faiss.index", []byte("IxF2, and so on"))
+		put(t, s, dir+"/config.json", []byte("{}"))
+	}
+	put(t, s, "model/step_100/model.pt", torchFixture(t, "alone.pt"))
+	put(t, s, "plain/step-100/COMMITTED", nil)
+	putCheckpoint(t, s, "bundle/step_100/weights", nil)
+	got := strings.Split(states(list(t, s)), "; ")
+	slices.Sort(got)
+	want := []string{"bundle/step_100 unchecked", "model/step_100 unchecked", "none/step_100/faiss torn", "plain/step-100 complete"}
+	if !slices.Equal(got, want) {
+		t.Errorf("found are %q, want %q", got, want)
+	}
+	report, err := hdfsckpt.Repair(t.Context(), s, 0)
+	if err != nil || len(report.Aside) > 0 {
+		t.Errorf("a start moves aside: %s, %v", report, err)
+	}
+}
+
+// TestABundleIsNotOfAnotherFormat: a directory in which only TensorFlow's files are a checkpoint is
+// none of another format.
+func TestABundleIsNotOfAnotherFormat(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	putCheckpoint(t, s, "bundle/step_100/weights", nil)
+	put(t, s, "bundle/step_100/notes.txt", []byte("x"))
+	putCheckpoint(t, s, "both/step_100/weights", nil)
+	put(t, s, "both/step_100/model.pt", torchFixture(t, "alone.pt"))
+	must(t, format.SetRule(t.Context(), s, format.Rule{Format: formats.Torch}))
+	if got := states(list(t, s)); got != "both/step_100 unchecked" {
+		t.Errorf("PyTorch's are %s", got)
+	}
+}
+
 // TestOthersFilesInStepDirectories: files that only have such names make no checkpoint of a
 // directory.
 func TestOthersFilesInStepDirectories(t *testing.T) {

@@ -93,7 +93,7 @@ func filesOfStep(ctx context.Context, d *format.Dir) ([]store.Info, error) {
 		}
 		files = append(files, e)
 		switch m := tfFile.FindStringSubmatch(e.Name); {
-		case m != nil && m[2] != "meta":
+		case m != nil && m[3] != "": // an index alone may be another program's
 			if n := format.StepAfterDash(m[1]); n != format.NoStep && n != format.StepAtEnd(path.Base(d.Name)) {
 				return nil, nil // a run's
 			}
@@ -102,7 +102,7 @@ func filesOfStep(ctx context.Context, d *format.Dir) ([]store.Info, error) {
 			others = true
 		}
 	}
-	if bundled {
+	if bundled && d.Rule.Finds(tensorFlow{}) {
 		if !others {
 			return nil, nil // they are known by their prefix
 		}
