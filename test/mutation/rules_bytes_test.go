@@ -158,6 +158,15 @@ var byteRules = []rule{
 		pkg: "internal/hadoop/rpc", test: "TestGuardIsAskedBeforeSending",
 	},
 	{
+		promise: "a request of a task that was given up does not arrive later: where another call was not answered",
+		file:    "internal/hadoop/rpc/conn.go",
+		old: `			reset(k.raw) // before the call returns
+`,
+		new: `			_ = k.raw
+`,
+		pkg: "internal/hadoop/rpc", test: "TestGuardedCallIsTakenBack/with_another",
+	},
+	{
 		promise: "a request of a task that was given up does not arrive later: its connection is reset",
 		file:    "internal/hadoop/rpc/conn.go",
 		old: `		reset(raw)

@@ -141,6 +141,12 @@ func (k *conn) fail(err error) {
 	if k.ended == nil {
 		k.ended = err
 	}
+	for _, a := range k.pending {
+		if a.may != nil && a.taken {
+			reset(k.raw) // before the call returns
+			break
+		}
+	}
 	for id, a := range k.pending {
 		a.err = k.failure(err, a.taken)
 		delete(k.pending, id)

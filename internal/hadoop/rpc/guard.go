@@ -9,8 +9,8 @@ type guardKey struct{}
 
 // Guarded returns a context for calls whose permission may end: may is called right before each
 // attempt of a call is sent, from many goroutines, and its error fails the call. It must not
-// block. When the context of a call that was sent ends before the answer has arrived, the
-// connection is reset, so that data that has not reached the server never will.
+// block. When the context of a call that was sent ends before the answer has arrived, or its
+// connection fails, that is reset, so that data that has not reached the server never will.
 func Guarded(ctx context.Context, may func() error) context.Context {
 	return context.WithValue(ctx, guardKey{}, may)
 }

@@ -44,9 +44,16 @@ func TestGuardIsAskedBeforeSending(t *testing.T) {
 	}
 }
 
-// TestGuardedCallIsTakenBack: what the kernel has not sent of a call that is given
-// up never is, though the server is slow to take it.
+// TestGuardedCallIsTakenBack: what the kernel has not sent of a call that is given up never is, though
+// the server is slow to take it: nor when it is another call, which needs no permission, that waits in vain.
 func TestGuardedCallIsTakenBack(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"itself": 0, "with another": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) { takenBack(t, timeout) })
+	}
+}
+
+// takenBack cancels a call, or, if timeout is not 0, has one that was sent before it wait that long.
+func takenBack(t *testing.T, timeout time.Duration) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +61,7 @@ func TestGuardedCallIsTakenBack(t *testing.T) {
 	defer l.Close()
 	const size = 1 << 20 // more than a connection takes unread, and less than the sender's buffer
 	c := rpc.New(rpc.Options{
-		Protocol: "p", Addresses: []string{l.Addr().String()}, User: "u", Retry: rpc.Retry{Limit: -1},
+		Protocol: "p", Addresses: []string{l.Addr().String()}, User: "u", Retry: rpc.Retry{Limit: -1}, Timeout: timeout,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 			if err == nil {
@@ -65,8 +72,15 @@ func TestGuardedCallIsTakenBack(t *testing.T) {
 	})
 	defer c.Close()
 	ctx, cancel := context.WithCancel(rpc.Guarded(t.Context(), func() error { return nil }))
+	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- callContext(ctx, c, strings.Repeat("x", size)) }()
+	begin := func(ctx context.Context, text string) { go func() { done <- callContext(ctx, c, text) }() }
+	const first = 2000
+	if timeout > 0 {
+		begin(t.Context(), strings.Repeat("y", first))
+	} else {
+		begin(ctx, strings.Repeat("x", size))
+	}
 	conn, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -77,13 +91,24 @@ func TestGuardedCallIsTakenBack(t *testing.T) {
 	if _, err := io.ReadFull(conn, make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	cancel()
+	if timeout > 0 {
+		time.Sleep(timeout / 2) // so that it is the first that waits in vain
+		begin(ctx, strings.Repeat("x", size))
+		if _, err := io.ReadFull(conn, make([]byte, first)); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		cancel()
+	}
 	if err := <-done; err == nil {
 		t.Fatal("the call was answered")
 	}
+	if timeout > 0 {
+		<-done // the other one of the connection
+	}
 	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 	n, err := io.Copy(io.Discard, conn)
-	if n >= size-1000 || err == nil {
+	if n >= size-first || err == nil {
 		t.Errorf("after the call was given up %d bytes of it have arrived, then: %v", n, err)
 	}
 }
