@@ -149,6 +149,23 @@ func TestABundleIsNotOfAnotherFormat(t *testing.T) {
 	}
 }
 
+// TestABundleInADirectoryOfARun: the number of a directory that holds checkpoints with steps of their
+// own is no step of one that has none, whatever format is named.
+func TestABundleInADirectoryOfARun(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	for _, name := range []string{"model.ckpt-100", "model.ckpt-200", "best"} {
+		putCheckpoint(t, s, "1234/"+name, nil) // a seed
+	}
+	for _, rule := range []format.Rule{{}, {Format: formats.TensorFlow}} {
+		must(t, format.SetRule(t.Context(), s, rule))
+		found := list(t, s)
+		if c := format.NewestComplete(found); c == nil || c.Name != "1234/model.ckpt-200" {
+			t.Errorf("by the rule %+v the newest is %+v", rule, c)
+		}
+	}
+}
+
 // TestOthersFilesInStepDirectories: files that only have such names make no checkpoint of a
 // directory.
 func TestOthersFilesInStepDirectories(t *testing.T) {

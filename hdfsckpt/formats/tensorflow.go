@@ -110,6 +110,14 @@ func (f tensorFlow) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, e
 		}
 		current = path.Base(at.Target)
 	}
+	if !d.Place { // where the rule names this format, nobody has asked
+		place, err := isPlace(d)
+		if err != nil {
+			return nil, err
+		}
+		of := *d
+		d, of.Place = &of, place
+	}
 	var claims []format.Claim
 	for _, b := range found {
 		if b.index == nil && len(b.data) == 0 { // a graph alone
@@ -129,7 +137,7 @@ func (f tensorFlow) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, e
 func (b *bundle) check(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
 	c := &format.Checkpoint{Name: path.Join(d.Name, b.prefix), Kind: TensorFlow, Step: format.StepAfterDash(b.prefix), Files: b.files, State: format.Torn,
 		Certain: d.Part} // no pointer leads to a part
-	if c.Step == format.NoStep && format.IsStepDir(path.Base(d.Name)) {
+	if c.Step == format.NoStep && !d.Place && format.IsStepDir(path.Base(d.Name)) {
 		c.Step = format.FileStep(c.Name, "")
 	}
 	for of := range maps.Keys(b.data) {
