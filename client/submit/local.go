@@ -83,8 +83,8 @@ func checkGPUs(spec *proto.JobSpec, there int) error {
 	total := 0
 	var asks, flags []string
 	for _, r := range spec.Roles {
-		if r.Gpus == 0 {
-			continue
+		if r.Gpus == 0 || r.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
+			continue // the job can do without an optional one
 		}
 		count := cmp.Or(r.Min, r.Count) // those without which the job does not start
 		total += int(count) * int(r.Gpus)

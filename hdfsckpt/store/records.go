@@ -98,7 +98,8 @@ func EachRecord[R any](ctx context.Context, s Store, dir string, about func(R) s
 	return nil
 }
 
-// RemoveRecordOf removes a record if what it is of is gone. What may not be looked at counts as there.
+// RemoveRecordOf removes a record if what it is of is gone. What may not be looked at counts as there,
+// and a record that may not be removed stays.
 func RemoveRecordOf(ctx context.Context, s Store, of, record string) error {
 	there, err := Exists(ctx, s, of)
 	if errors.Is(err, fs.ErrPermission) {
@@ -107,7 +108,7 @@ func RemoveRecordOf(ctx context.Context, s Store, of, record string) error {
 	if err != nil || there {
 		return err
 	}
-	if err := s.Remove(ctx, record); !Vanished(err) {
+	if err := s.Remove(ctx, record); !Vanished(err) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return nil
