@@ -88,11 +88,12 @@ func TestMessagesFollowTheirJournalEntry(t *testing.T) {
 			}
 		}()
 		w.Enqueue(entry(7, true, func() {
-			if !journaled(t, dir, 8) {
-				t.Error("a message is sent before its entry, or a later one, is in the journal")
+			if !journaled(t, dir, 7) {
+				t.Error("a message is sent before its entry is in the journal")
 			}
 			sent = append(sent, "first")
 		}))
+		synctest.Wait() // the entry is taken, and no later one with it
 		second := entry(8, false, func() { sent = append(sent, "second") })
 		second.Decided = decided.Add(time.Second)
 		w.Enqueue(second)
