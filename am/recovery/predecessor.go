@@ -79,9 +79,6 @@ func (p *Predecessor) readGenerations(ctx context.Context, cfg Config) {
 		answers[i] = make(chan answer, 1)
 		go func() {
 			n, err := sealedGeneration(ctx, cfg, c.Uri)
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				err = context.Cause(ctx)
-			}
 			answers[i] <- answer{n, err}
 		}()
 	}
@@ -93,8 +90,11 @@ func (p *Predecessor) readGenerations(ctx context.Context, cfg Config) {
 			select {
 			case a = <-answers[i]: // while another was waited for
 			default: // a dead disk or mount heeds no context
-				a.err = context.Cause(ctx)
+				a.err = ctx.Err()
 			}
+		}
+		if ctx.Err() != nil && errors.Is(a.err, ctx.Err()) {
+			a.err = context.Cause(ctx)
 		}
 		if a.err != nil {
 			p.Notes = append(p.Notes, fmt.Sprintf("which generation has saved last in %s is not known: %v", c.Uri, a.err))

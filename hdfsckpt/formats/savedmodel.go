@@ -164,7 +164,7 @@ func checkSavedModel(ctx context.Context, d *format.Dir, c *format.Checkpoint, m
 		c.Why = "it has no variables, and nothing shows whether it should"
 		return nil
 	}
-	inner, err := b.check(ctx, &format.Dir{Store: d.Store, Name: path.Join(d.Name, variablesDir)})
+	inner, err := b.check(ctx, &format.Dir{Store: d.Store, Name: path.Join(d.Name, variablesDir)}, false)
 	switch {
 	case err != nil:
 		return err

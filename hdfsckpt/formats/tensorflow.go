@@ -110,13 +110,12 @@ func (f tensorFlow) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, e
 		}
 		current = path.Base(at.Target)
 	}
-	if !d.Place { // where the rule names this format, nobody has asked
-		place, err := isPlace(d)
-		if err != nil {
+	place := d.Place
+	if !place { // where the rule names this format, nobody has asked
+		var err error
+		if place, err = isPlace(d); err != nil {
 			return nil, err
 		}
-		of := *d
-		d, of.Place = &of, place
 	}
 	var claims []format.Claim
 	for _, b := range found {
@@ -124,7 +123,7 @@ func (f tensorFlow) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, e
 			continue
 		}
 		claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) {
-			c, err := b.check(ctx, d)
+			c, err := b.check(ctx, d, place)
 			if c != nil {
 				c.Current = b.prefix == current
 			}
@@ -134,10 +133,11 @@ func (f tensorFlow) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, e
 	return claims, nil
 }
 
-func (b *bundle) check(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
+// check looks into a checkpoint; place says that the number of its directory is no step (isPlace).
+func (b *bundle) check(ctx context.Context, d *format.Dir, place bool) (*format.Checkpoint, error) {
 	c := &format.Checkpoint{Name: path.Join(d.Name, b.prefix), Kind: TensorFlow, Step: format.StepAfterDash(b.prefix), Files: b.files, State: format.Torn,
 		Certain: d.Part} // no pointer leads to a part
-	if c.Step == format.NoStep && !d.Place && format.IsStepDir(path.Base(d.Name)) {
+	if c.Step == format.NoStep && !place && format.IsStepDir(path.Base(d.Name)) {
 		c.Step = format.FileStep(c.Name, "")
 	}
 	for of := range maps.Keys(b.data) {

@@ -260,5 +260,5 @@ func filesBelow(t *testing.T, s store.Store, dir string) (names []string) {
 }
 
 // mostSaverCalls is a little more than the mean that was counted: three saves of 153 or 154, and one
-// of 163, which gives up what was retained longest.
+// of 162 or 163.
 const mostSaverCalls = 160

@@ -169,9 +169,11 @@ var byteRules = []rule{
 	{
 		promise: "a request of a task that was given up does not arrive later: its connection is reset",
 		file:    "internal/hadoop/rpc/conn.go",
-		old: `		reset(raw)
+		old: `		k.failLocked(errReset) // other calls are sent again
+		return true, err
 `,
-		new: `		_ = raw
+		new: `		delete(k.pending, a.id)
+		return true, err
 `,
 		pkg: "internal/hadoop/rpc", test: "TestGuardedCallIsTakenBack",
 	},

@@ -670,7 +670,7 @@ var storageRules = []rule{
 	{
 		promise: "the number of a run's directory is no step of a bundle in it",
 		file:    "hdfsckpt/formats/tensorflow.go",
-		old:     `c.Step == format.NoStep && !d.Place && format`,
+		old:     `c.Step == format.NoStep && !place && format`,
 		new:     `c.Step == format.NoStep && format`,
 		pkg:     "hdfsckpt", test: "TestABundleInADirectoryOfARun",
 	},

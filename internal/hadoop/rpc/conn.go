@@ -117,16 +117,14 @@ func (k *conn) forget(a *call, err error) (bool, error) {
 		<-a.done
 		return a.taken, a.err
 	}
+	defer k.mu.Unlock()
+	if a.may != nil && a.taken {
+		k.failLocked(errReset) // other calls are sent again
+		return true, err
+	}
 	delete(k.pending, a.id)
 	if k.retired && len(k.pending) == 0 {
 		k.cancel()
-	}
-	raw := k.raw
-	k.mu.Unlock()
-	if a.may != nil && a.taken {
-		// Before the call returns. Other calls are sent again.
-		reset(raw)
-		k.fail(errReset)
 	}
 	return a.taken, err
 }
@@ -138,6 +136,10 @@ var errReset = errors.New("the connection was reset because a call on it was can
 func (k *conn) fail(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.failLocked(err)
+}
+
+func (k *conn) failLocked(err error) {
 	if k.ended == nil {
 		k.ended = err
 	}
