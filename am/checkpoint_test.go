@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
@@ -332,7 +332,7 @@ func testPrepared(t *testing.T, takenOver bool) {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(status.Events, func(m *proto.JobEvent) bool {
-		return m.Kind == core.KindNote && strings.Contains(m.Text, "sharded.ckpt-1200")
+		return m.Kind == action.KindNote && strings.Contains(m.Text, "sharded.ckpt-1200")
 	}) {
 		t.Errorf("the event log does not say so: %v", status.Events)
 	}

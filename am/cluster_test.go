@@ -14,7 +14,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/internal/jobtls"
 	"holdfast/internal/mailbox"
 	"holdfast/proto"
@@ -149,7 +150,7 @@ type cluster struct {
 	t      *testing.T
 	keys   jobtls.Set
 	master string
-	events *mailbox.Mailbox[core.Event]
+	events *mailbox.Mailbox[event.Event]
 
 	superseded chan error
 
@@ -158,7 +159,7 @@ type cluster struct {
 	agents   map[string]*agent // by task, or what the container was asked for
 	byName   map[string]string // container -> task
 	conns    map[string]*grpc.ClientConn
-	outcome  *core.Finish
+	outcome  *action.Finish
 	silent   bool   // no container is allocated
 	scarce   string // none is allocated for this task
 	withdrew []string
@@ -170,11 +171,11 @@ type cluster struct {
 	endLimit                     time.Duration // for each thing that the master does at the end; 0: its own
 }
 
-func (c *cluster) Events() *mailbox.Mailbox[core.Event] { return c.events }
+func (c *cluster) Events() *mailbox.Mailbox[event.Event] { return c.events }
 
 func (c *cluster) Superseded() <-chan error { return c.superseded }
 
-func (c *cluster) Ask(a core.Ask) {
+func (c *cluster) Ask(a action.Ask) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.silent || c.scarce != "" && strings.HasPrefix(a.Request, c.scarce+"/") {
@@ -188,7 +189,7 @@ func (c *cluster) Ask(a core.Ask) {
 	if slices.Contains(a.Avoid, node) {
 		node = "n2"
 	}
-	c.events.Put(core.Allocated{Request: a.Request, Container: name, Node: node})
+	c.events.Put(event.Allocated{Request: a.Request, Container: name, Node: node})
 }
 
 func (c *cluster) Withdraw(r string) { c.withdrew = append(c.withdrew, r) }
@@ -253,7 +254,7 @@ func (c *cluster) Release(container string) {
 
 func (c *cluster) Check(string) {}
 
-func (c *cluster) Finish(ctx context.Context, o core.Finish) error {
+func (c *cluster) Finish(ctx context.Context, o action.Finish) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -269,7 +270,7 @@ func (c *cluster) lose(task string) {
 	conn := c.conns[a.container]
 	c.mu.Unlock()
 	conn.Close()
-	c.events.Put(core.ContainerEnded{Container: a.container, Cause: core.CauseOwnFault, Exit: 137})
+	c.events.Put(event.ContainerEnded{Container: a.container, Cause: event.CauseOwnFault, Exit: 137})
 }
 
 // started waits for the next attempt of a task.

@@ -12,7 +12,8 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"holdfast/am/agents"
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/status"
 	"holdfast/proto"
 )
@@ -22,7 +23,7 @@ import (
 type jobService struct {
 	*status.Store
 	agents *agents.Server
-	ask    func(context.Context, core.Event) error
+	ask    func(context.Context, event.Event) error
 }
 
 var _ proto.JobServiceServer = jobService{}
@@ -47,7 +48,7 @@ func (s jobService) Exec(r *proto.ExecRequest, stream proto.JobService_ExecServe
 	if !r.Stacks {
 		text := fmt.Sprintf("%s runs a command in its container: %.200q", cmp.Or(r.User, "somebody"), strings.Join(r.Command, " "))
 		s.Update(func(status *proto.JobStatus) {
-			status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: time.Now().UnixMilli(), Task: r.Task, Kind: core.KindNote, Text: text})
+			status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: time.Now().UnixMilli(), Task: r.Task, Kind: action.KindNote, Text: text})
 		})
 	}
 	err := s.agents.Exec(stream.Context(), container, &proto.Exec{Command: r.Command, Stacks: r.Stacks}, stream.Send)

@@ -5,7 +5,8 @@ import (
 	"context"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/recovery"
 	"holdfast/proto"
 )
@@ -45,24 +46,24 @@ func newExecutor(ctx context.Context, m *Master, driver Driver) *executor {
 
 // step gives core an event and carries out what it decides. It returns core's Finish once
 // that is decided.
-func (x *executor) step(e core.Event) *core.Finish {
+func (x *executor) step(e event.Event) *action.Finish {
 	now := time.Now()
 	x.decided = now
 	switch e := e.(type) {
-	case core.AgentConnected:
+	case event.AgentConnected:
 		x.m.router.Forget(e.Container)
 	}
-	var finish *core.Finish
+	var finish *action.Finish
 	actions := x.m.job.Step(now, e)
 	x.m.stages.Record(now, e, actions, x.m.job)
-	for _, action := range actions {
-		x.writeAhead = x.writeAhead || core.RequiresWriteAhead(action)
-		if f := x.execute(now, action); f != nil {
+	for _, a := range actions {
+		x.writeAhead = x.writeAhead || action.RequiresWriteAhead(a)
+		if f := x.execute(now, a); f != nil {
 			finish = f
 		}
 	}
 	if !x.m.job.NeedsJournal() {
-		if s, is := e.(core.StepsReported); is && len(s.Counts) > 0 {
+		if s, is := e.(event.StepsReported); is && len(s.Counts) > 0 {
 			x.m.status.UpdateSpeeds(x.m.job)
 		}
 		return finish
@@ -78,58 +79,58 @@ func (x *executor) step(e core.Event) *core.Finish {
 	return finish
 }
 
-func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
+func (x *executor) execute(now time.Time, a action.Action) *action.Finish {
 	m := x.m
 	send := func(container string, message *proto.ToAgent) {
 		tell := m.agents.Sender(container)
 		x.send = append(x.send, func() { tell(message) })
 	}
-	switch action := action.(type) {
-	case core.Ask:
-		action.Role = cmp.Or(action.Role, "spare")
-		x.driver.Ask(action)
-	case core.Withdraw:
-		x.driver.Withdraw(action.Request)
-	case core.Launch:
-		m.preparation.launched[action.Container] = true
-		x.driver.Launch(action.Container)
-	case core.Release:
-		x.driver.Release(action.Container)
-	case core.Check:
-		x.driver.Check(action.Container)
-	case core.Assign:
+	switch a := a.(type) {
+	case action.Ask:
+		a.Role = cmp.Or(a.Role, "spare")
+		x.driver.Ask(a)
+	case action.Withdraw:
+		x.driver.Withdraw(a.Request)
+	case action.Launch:
+		m.preparation.launched[a.Container] = true
+		x.driver.Launch(a.Container)
+	case action.Release:
+		x.driver.Release(a.Container)
+	case action.Check:
+		x.driver.Check(a.Container)
+	case action.Assign:
 		heartbeat := proto.HeartbeatInterval(m.job.Limits().Lease, m.job.Size())
-		task := m.messages.Assign(action, m.agentLease(), heartbeat, m.prewarmer.Plan(action.Task))
-		x.assigned[action.Container] = task
-		send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: task}})
-	case core.ChangePort:
-		send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_ChangePort{ChangePort: &proto.ChangePort{Port: int32(action.Port)}}})
-	case core.Start:
-		x.starting[action.Container] = true
-		send(action.Container, m.messages.Start(action))
-	case core.Vacate:
-		send(action.Container, m.messages.Stop(m.job, action.Container, action.Grace, false))
-	case core.Stop:
-		send(action.Container, m.messages.Stop(m.job, action.Container, m.job.Limits().Stop, action.Stack))
-	case core.EndLingering:
-		send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_EndLingering{EndLingering: &proto.EndLingering{}}})
-	case core.ReleaseAgent:
-		send(action.Container, m.messages.Release(action.Why))
-	case core.Route:
+		task := m.messages.Assign(a, m.agentLease(), heartbeat, m.prewarmer.Plan(a.Task))
+		x.assigned[a.Container] = task
+		send(a.Container, &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: task}})
+	case action.ChangePort:
+		send(a.Container, &proto.ToAgent{Message: &proto.ToAgent_ChangePort{ChangePort: &proto.ChangePort{Port: int32(a.Port)}}})
+	case action.Start:
+		x.starting[a.Container] = true
+		send(a.Container, m.messages.Start(a))
+	case action.Vacate:
+		send(a.Container, m.messages.Stop(m.job, a.Container, a.Grace, false))
+	case action.Stop:
+		send(a.Container, m.messages.Stop(m.job, a.Container, m.job.Limits().Stop, a.Stack))
+	case action.EndLingering:
+		send(a.Container, &proto.ToAgent{Message: &proto.ToAgent_EndLingering{EndLingering: &proto.EndLingering{}}})
+	case action.ReleaseAgent:
+		send(a.Container, m.messages.Release(a.Why))
+	case action.Route:
 		x.routed = true
-		x.cut = append(x.cut, action.Cut...)
-	case core.PrepareStore:
-		m.preparation.start(x.ctx, m.job, action)
-	case core.Record:
+		x.cut = append(x.cut, a.Cut...)
+	case action.PrepareStore:
+		m.preparation.start(x.ctx, m.job, a)
+	case action.Record:
 		x.events = append(x.events, &proto.JobEvent{
-			AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, SinceLossMs: action.TookMS,
+			AtUnixMs: now.UnixMilli(), Task: a.Task, Kind: a.Kind, Text: a.Text, SinceLossMs: a.TookMS,
 		})
-		m.cfg.Log.WithField("task", action.Task).Infof("%s: %s", action.Kind, action.Text)
-	case core.RequestAnswered:
+		m.cfg.Log.WithField("task", a.Task).Infof("%s: %s", a.Kind, a.Text)
+	case action.RequestAnswered:
 		answer := x.answer
-		x.send = append(x.send, func() { answer <- action.Refusal })
-	case core.Finish:
-		return &action
+		x.send = append(x.send, func() { answer <- a.Refusal })
+	case action.Finish:
+		return &a
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/hdfsckpt/store"
@@ -57,7 +59,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, keys: keys, events: mailbox.New[core.Event](), superseded: make(chan error, 1), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
+	c := &cluster{t: t, keys: keys, events: mailbox.New[event.Event](), superseded: make(chan error, 1), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
 	j := &job{cluster: c, spec: spec, dir: t.TempDir()}
 	checkpoints := filepath.Join(j.dir, "checkpoints")
 	spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: checkpoints}}
@@ -212,7 +214,7 @@ func (j *job) awaitEvents(task string, want ...string) {
 		}
 		kinds = nil
 		for _, m := range status.Events {
-			if m.Task == task && (m.Kind != core.KindNote || slices.Contains(want, core.KindNote)) {
+			if m.Task == task && (m.Kind != action.KindNote || slices.Contains(want, action.KindNote)) {
 				kinds = append(kinds, m.Kind)
 			}
 		}

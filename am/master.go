@@ -19,6 +19,8 @@ import (
 	"holdfast/am/agents"
 	"holdfast/am/checkpoint"
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/notify"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
@@ -51,7 +53,7 @@ type Master struct {
 	notifier *notify.Notifier        // nil: nobody is notified
 
 	received chan agents.Received
-	ends     chan core.Event // what ends the job from outside
+	ends     chan event.Event // what ends the job from outside
 	requests chan request
 	stepsDue chan struct{} // capacity 1: core is to be told of steps
 	done     chan struct{} // closed when the event loop has ended
@@ -70,7 +72,7 @@ func New(cfg Config) (*Master, error) {
 		messages:    messages,
 		preparation: newPreparation(checkpoint.NewPreparer(cfg.checkpoint())),
 		received:    make(chan agents.Received, 64),
-		ends:        make(chan core.Event, 1),
+		ends:        make(chan event.Event, 1),
 		requests:    make(chan request),
 		stepsDue:    make(chan struct{}, 1),
 		done:        make(chan struct{}),
@@ -143,7 +145,7 @@ func initialStatus(cfg Config) *proto.JobStatus {
 		status.TakeOver(s, p.Status)
 	}
 	for _, n := range p.Notes {
-		s.Events = append(s.Events, &proto.JobEvent{AtUnixMs: now, Kind: core.KindNote, Text: n})
+		s.Events = append(s.Events, &proto.JobEvent{AtUnixMs: now, Kind: action.KindNote, Text: n})
 	}
 	return s
 }
@@ -197,13 +199,13 @@ func (m *Master) NewTokens(credentials []byte) {
 }
 
 // Kill ends the job as killed. It may be called from any goroutine, and more than once.
-func (m *Master) Kill(why string) { m.end(core.Kill{Why: why}) }
+func (m *Master) Kill(why string) { m.end(event.Kill{Why: why}) }
 
 // GiveUp ends the job as failed, since the cluster does not serve it any longer. It may be
 // called from any goroutine.
-func (m *Master) GiveUp(why string) { m.end(core.Broken{Why: why}) }
+func (m *Master) GiveUp(why string) { m.end(event.Broken{Why: why}) }
 
-func (m *Master) end(e core.Event) {
+func (m *Master) end(e event.Event) {
 	select {
 	case m.ends <- e:
 	default: // one is enough

@@ -14,7 +14,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -101,7 +102,7 @@ func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	old, _ := j.started("ps-0")
 	worker, _ := j.started("worker-0")
 	j.started("worker-1")
-	j.awaitEvents("ps-0", core.KindStarted)
+	j.awaitEvents("ps-0", action.KindStarted)
 	j.lose("ps-0")
 	again, s := j.started("ps-0")
 	if again.container == old.container || s.Attempt != 1 {
@@ -118,7 +119,7 @@ func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	if !slices.Equal(again.routes[1:], worker.routes[1:]) || again.routes[1].Host == "" {
 		t.Errorf("what came back is told that tasks are at %v, and a worker knows of %v", again.routes, worker.routes)
 	}
-	j.awaitEvents("ps-0", core.KindStarted, core.KindLost, core.KindRecovered)
+	j.awaitEvents("ps-0", action.KindStarted, action.KindLost, action.KindRecovered)
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }
@@ -147,7 +148,7 @@ func TestKillAndWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.events.Put(core.Waiting{Why: "the queue is full"})
+	j.events.Put(event.Waiting{Why: "the queue is full"})
 	var last *proto.JobStatus
 	killed := false
 	for {

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -34,14 +35,14 @@ func TestAContainerIsWantedBack(t *testing.T) {
 	w0, _ := j.started("worker-0")
 	w1, _ := j.started("worker-1")
 	j.started("ps-0")
-	j.awaitEvents("worker-1", core.KindStarted)
-	j.events.Put(core.PreemptionWarned{Containers: []string{w1.container}, Within: 4 * time.Hour})
+	j.awaitEvents("worker-1", action.KindStarted)
+	j.events.Put(event.PreemptionWarned{Containers: []string{w1.container}, Within: 4 * time.Hour})
 	j.awaitEvent("takes its container on n1 back within 4h0m0s")
 	if err := os.WriteFile(filepath.Join(j.dir, "checkpoints", "state-7.npz"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: []byte("state-7.npz"), Size: 2, Crc32C: 33, HasCrc32C: true}}}}})
-	j.awaitEvents("worker-1", core.KindStarted, core.KindLost, core.KindRecovered)
+	j.awaitEvents("worker-1", action.KindStarted, action.KindLost, action.KindRecovered)
 	if again, s := j.started("worker-1"); again.container == w1.container || s.Attempt != 1 {
 		t.Errorf("attempt %d in %s", s.Attempt, again.container)
 	}
@@ -65,7 +66,7 @@ func TestANodeIsTakenOutOfService(t *testing.T) {
 	for _, task := range []string{"ps-0", "worker-0", "worker-1"} {
 		j.started(task)
 	}
-	j.events.Put(core.NodeDecommissioning{Node: "n1", Within: 5 * time.Second})
+	j.events.Put(event.NodeDecommissioning{Node: "n1", Within: 5 * time.Second})
 	var status *proto.JobStatus
 	j.eventually("all tasks to run on the other node", func() bool {
 		var err error
@@ -79,7 +80,7 @@ func TestANodeIsTakenOutOfService(t *testing.T) {
 		}
 		return true
 	})
-	j.events.Put(core.NodeRecommissioned{Node: "n1"})
+	j.events.Put(event.NodeRecommissioned{Node: "n1"})
 	j.awaitEvent("n1 is in service again")
 	for _, i := range status.Incidents {
 		if i.Cause != "node taken out of service" || i.Node != "n1" || !strings.Contains(i.Recovery, "n2") {
@@ -101,7 +102,7 @@ func TestWhatATaskGetsToStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, func(s *proto.JobSpec, _ *cluster) { s.StopGraceMs = c.said })
 			w, _ := j.started("worker-0")
-			j.awaitEvents("worker-0", core.KindStarted)
+			j.awaitEvents("worker-0", action.KindStarted)
 			w.grace.Store(-1)
 			r, err := j.client.Kill(t.Context(), &proto.KillRequest{})
 			if err != nil {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/am/notify"
 	"holdfast/proto"
 )
@@ -26,11 +26,11 @@ func newNotifier(cfg Config, note func(text string)) *notify.Notifier {
 func (m *Master) notifyOf(e *proto.JobEvent) {
 	event := ""
 	switch e.Kind {
-	case core.KindStalled:
+	case action.KindStalled:
 		event = notify.Stalled
-	case core.KindStraggler:
+	case action.KindStraggler:
 		event = notify.Straggler
-	case core.KindRecovered, core.KindResumed:
+	case action.KindRecovered, action.KindResumed:
 		event = notify.Recovered
 	}
 	if m.notifier == nil || event == "" {

@@ -9,17 +9,19 @@ import (
 
 	"holdfast/am/checkpoint"
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 )
 
 // earlyPrepareValid is for how long the result of preparing the store ahead of time is
 // used: others may write to it while containers are being waited for.
 const earlyPrepareValid = time.Minute
 
-// preparation carries out core.PrepareStore in the background. Its fields and methods
+// preparation carries out action.PrepareStore in the background. Its fields and methods
 // belong to the event loop.
 type preparation struct {
 	preparer *checkpoint.Preparer
-	done     chan core.StorePrepared // capacity 1: core asks for one at a time
+	done     chan event.StorePrepared // capacity 1: core asks for one at a time
 	running  sync.WaitGroup
 
 	// launched are the containers whose agents may be alive and that are not fenced.
@@ -36,7 +38,7 @@ type earlyPreparation struct {
 }
 
 func newPreparation(p *checkpoint.Preparer) *preparation {
-	return &preparation{preparer: p, done: make(chan core.StorePrepared, 1), launched: map[string]bool{}}
+	return &preparation{preparer: p, done: make(chan event.StorePrepared, 1), launched: map[string]bool{}}
 }
 
 // startEarly begins to prepare the store before core asks for that, when no task of the
@@ -55,7 +57,7 @@ func (p *preparation) startEarly(ctx context.Context) {
 // start prepares the store, or waits for what startEarly has begun; done receives the
 // result. One that began too long ago is ended first, and what it has done is told, too; where it
 // has failed is not, as another one follows.
-func (p *preparation) start(ctx context.Context, job *core.Job, a core.PrepareStore) {
+func (p *preparation) start(ctx context.Context, job *core.Job, a action.PrepareStore) {
 	early := p.early
 	p.early = nil
 	lost := append(p.takeLost(job), a.Fenced...)
@@ -75,7 +77,7 @@ func (p *preparation) start(ctx context.Context, job *core.Job, a core.PrepareSt
 			done, failed := p.preparer.Prepare(ctx, a.AllDown, a.Observed, lost)
 			notes = slices.Concat(notes, done, failed)
 		}
-		p.done <- core.StorePrepared{Notes: notes}
+		p.done <- event.StorePrepared{Notes: notes}
 	})
 }
 

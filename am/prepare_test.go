@@ -13,7 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/am/checkpoint"
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
@@ -41,7 +41,7 @@ func TestOnePreparationAtATime(t *testing.T) {
 		p.startEarly(t.Context())
 		time.Sleep(earlyPrepareValid + time.Second)
 		began := time.Now()
-		p.start(t.Context(), nil, core.PrepareStore{AllDown: true})
+		p.start(t.Context(), nil, action.PrepareStore{AllDown: true})
 		result := <-p.done
 		p.running.Wait()
 		if most.Load() != 1 || opened.Load() != 2 {
@@ -79,7 +79,7 @@ func TestAnEarlyFailureIsNotTold(t *testing.T) {
 				p.startEarly(t.Context())
 				time.Sleep(after)
 				away.Store(false)
-				p.start(t.Context(), nil, core.PrepareStore{AllDown: true})
+				p.start(t.Context(), nil, action.PrepareStore{AllDown: true})
 				result := <-p.done
 				p.running.Wait()
 				if notes := strings.Join(result.Notes, "\n"); strings.Contains(notes, "could not be") {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -77,7 +77,7 @@ func TestAContainerForATaskThatSeemsLostHurries(t *testing.T) {
 		t.Error("it takes its time")
 	}
 	next.mu.Unlock()
-	j.events.Put(core.ContainerEnded{Container: worker.container, Cause: core.CauseOwnFault, Exit: 137})
+	j.events.Put(event.ContainerEnded{Container: worker.container, Cause: event.CauseOwnFault, Exit: 137})
 	<-next.started
 	for _, a := range []*agent{other, next} {
 		a.exit(0)
@@ -108,7 +108,7 @@ func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 	if r := next.prewarmed(j); r.Task != "ps-0" || r.PrewarmPlan.ImportProfile.SysPath[0] != "/ps" {
 		t.Errorf("it prewarms %v", r)
 	}
-	j.events.Put(core.ContainerEnded{Container: ps.container, Cause: core.CauseOwnFault, Exit: 137})
+	j.events.Put(event.ContainerEnded{Container: ps.container, Cause: event.CauseOwnFault, Exit: 137})
 	<-next.started
 	for _, a := range workers {
 		a.exit(0)

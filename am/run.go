@@ -7,7 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/recovery"
 	"holdfast/am/status"
 	"holdfast/proto"
@@ -142,7 +143,7 @@ const driverBurst = 8
 // loop feeds events to core and carries its actions out, until core decides Finish. It
 // returns nil if the job is to be left to another master. What it starts in the background
 // ends with working.
-func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish {
+func (m *Master) loop(ctx, working context.Context, driver Driver) *action.Finish {
 	x := newExecutor(working, m, driver)
 	defer x.flushDue.Stop()
 	timer := time.NewTimer(time.Hour)
@@ -177,7 +178,7 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		}
 		select {
 		case e := <-events:
-			if found, is := e.(core.ContainerFound); is {
+			if found, is := e.(event.ContainerFound); is {
 				m.preparation.launched[found.Container] = true
 			}
 			next = e
@@ -194,15 +195,15 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		case <-m.stepsDue:
 			next = m.status.TakeSteps()
 		case newest := <-m.sealer.Newest():
-			if next = (core.CheckpointFound{FixedWorld: newest.FixedWorld}); newest.Saved {
-				next = core.CheckpointSealed{FixedWorld: newest.FixedWorld}
+			if next = (event.CheckpointFound{FixedWorld: newest.FixedWorld}); newest.Saved {
+				next = event.CheckpointSealed{FixedWorld: newest.FixedWorld}
 			}
 		case <-superseded:
 			return nil
 		case w := <-windows:
-			next = core.LivenessConfirmed{Since: w.Since, Until: w.Until}
+			next = event.LivenessConfirmed{Since: w.Since, Until: w.Until}
 		case decided := <-sent:
-			next = core.Sent{Until: decided}
+			next = event.Sent{Until: decided}
 		case next = <-m.ends:
 		case r := <-m.requests:
 			next, x.answer = r.event, r.answer
@@ -215,23 +216,23 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 				m.cfg.Log.Warn("told to end; leaving the job")
 				return nil
 			}
-			next = core.Kill{Why: "the application master was told to end"}
+			next = event.Kill{Why: "the application master was told to end"}
 		case <-x.flushDue.C:
 			x.flush()
 		case <-timer.C:
-			next = core.Tick{}
+			next = event.Tick{}
 		}
 	}
 }
 
 // firstEvent returns the event that core begins with.
-func (m *Master) firstEvent(driver Driver) core.Event {
+func (m *Master) firstEvent(driver Driver) event.Event {
 	if m.cfg.Predecessor == nil {
-		return core.Begin{}
+		return event.Begin{}
 	}
 	previous := driver.PreviousContainers()
 	for c := range previous {
 		m.preparation.launched[c] = true
 	}
-	return core.Recovered{Attempt: m.cfg.Attempt, Containers: previous}
+	return event.Recovered{Attempt: m.cfg.Attempt, Containers: previous}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/am/recovery"
 	"holdfast/proto"
 )
@@ -50,11 +50,11 @@ func TestANewMasterTakesOver(t *testing.T) {
 		if s.Attempt != 0 {
 			t.Errorf("attempt %d", s.Attempt)
 		}
-		j.awaitEvents(task, core.KindStarted)
+		j.awaitEvents(task, action.KindStarted)
 		agents = append(agents, a)
 	}
 	j.saved("the journal's last entry", proto.JournalDir+"/1.json", `"pid":8`, 3)
-	j.saved("the event log", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
+	j.saved("the event log", proto.StatusFile, `"`+action.KindStarted+`"`, 3)
 	if l := agents[0].assigned.LeaseMs; l == 0 {
 		t.Error("no lease was granted")
 	}
@@ -100,11 +100,11 @@ func TestANewMasterTakesOver(t *testing.T) {
 	final := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 	var kinds []string
 	for _, m := range final.Events {
-		if m.Task == "ps-0" && m.Kind != core.KindNote {
+		if m.Task == "ps-0" && m.Kind != action.KindNote {
 			kinds = append(kinds, m.Kind)
 		}
 	}
-	if want := []string{core.KindStarted, core.KindLost, core.KindRecovered}; !slices.Equal(kinds, want) {
+	if want := []string{action.KindStarted, action.KindLost, action.KindRecovered}; !slices.Equal(kinds, want) {
 		t.Errorf("the events of ps-0 are %v, want %v: those of both masters", kinds, want)
 	}
 }
@@ -153,8 +153,8 @@ func TestATaskThatIsDoneStaysDone(t *testing.T) {
 	done, _ := j.started("worker-0")
 	worker, _ := j.started("worker-1")
 	done.exit(0)
-	j.awaitEvents("worker-0", core.KindStarted, core.KindEnded)
-	j.saved("the event log", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
+	j.awaitEvents("worker-0", action.KindStarted, action.KindEnded)
+	j.saved("the event log", proto.StatusFile, `"`+action.KindStarted+`"`, 3)
 	j.eventually("the release", func() bool { return done.stream.Context().Err() != nil })
 	delete(j.agents, "worker-0") // its container has ended
 	j.takeOver(2)
@@ -195,7 +195,7 @@ func TestAJournalThatCannotBeUsed(t *testing.T) {
 			ps, _ := j.started("ps-0")
 			silent, _ := j.started("worker-0")
 			worker, _ := j.started("worker-1")
-			j.saved("the event log", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
+			j.saved("the event log", proto.StatusFile, `"`+action.KindStarted+`"`, 3)
 			j.stop()
 			<-j.ended
 			j.keepContainers()

@@ -3627,7 +3627,7 @@ type Stop struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	GraceMs    int64                  `protobuf:"varint,1,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
 	DumpStacks bool                   `protobuf:"varint,2,opt,name=dump_stacks,json=dumpStacks,proto3" json:"dump_stacks,omitempty"` // before that, SIGQUIT to processes that print their stacks on it
-	// Why, for Stopping: as the AM names it (core.StopReason and core.Cause).
+	// Why, for Stopping: as the AM names it (event.StopReason and event.Cause).
 	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	Cause         int32  `protobuf:"varint,4,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -6101,7 +6101,7 @@ type Incident struct {
 	AtUnixMs  int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
 	Task      string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
 	Attempt   int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`    // that was lost
-	Cause     string                 `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`         // text of core.Cause
+	Cause     string                 `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`         // text of event.Cause
 	Evidence  string                 `protobuf:"bytes,5,opt,name=evidence,proto3" json:"evidence,omitempty"`   // what is known about the cause
 	Container string                 `protobuf:"bytes,6,opt,name=container,proto3" json:"container,omitempty"` // that hosted the attempt
 	Node      string                 `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`

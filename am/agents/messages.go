@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -39,7 +40,7 @@ func NewMessages(job string, spec *proto.JobSpec) *Messages {
 // Assign returns a task's assignment to an agent. lease is how long it lets the task run
 // without a master, heartbeat the interval of its heartbeats, and plan what it prewarms;
 // nil: nothing.
-func (m *Messages) Assign(a core.Assign, lease, heartbeat time.Duration, plan *proto.PrewarmPlan) *proto.Assign {
+func (m *Messages) Assign(a action.Assign, lease, heartbeat time.Duration, plan *proto.PrewarmPlan) *proto.Assign {
 	t := m.tasks[a.Task]
 	return &proto.Assign{
 		Job: m.job, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
@@ -83,7 +84,7 @@ func (m *Messages) containerMB(role string) int64 {
 }
 
 // Start returns the message that starts an attempt.
-func (m *Messages) Start(a core.Start) *proto.ToAgent {
+func (m *Messages) Start(a action.Start) *proto.ToAgent {
 	return &proto.ToAgent{Message: &proto.ToAgent_Start{Start: &proto.Start{
 		Attempt: int32(a.Attempt), Generation: int32(a.Generation),
 		Command: runtime.Words(m.spec, m.tasks[a.Task].Role), Env: m.spec.Env, ConsistentServerState: a.ConsistentServerState, Absent: a.Absent, WorldChanged: a.WorldChanged,

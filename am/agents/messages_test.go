@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"holdfast/am/agents"
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -18,7 +18,7 @@ func TestStepsOfServices(t *testing.T) {
 	}
 	m := agents.NewMessages("j", job)
 	for task, want := range map[string]string{"replica-0": `s(\d+)`, "lighthouse-0": ""} {
-		if a := m.Assign(core.Assign{Task: task}, 0, 0, nil); a.Progress != want {
+		if a := m.Assign(action.Assign{Task: task}, 0, 0, nil); a.Progress != want {
 			t.Errorf("steps of %s are %q, want %q", task, a.Progress, want)
 		}
 	}

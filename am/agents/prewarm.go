@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -106,7 +107,7 @@ func (p *Prewarmer) assignment(job *core.Job, s core.Spare) *proto.Assign {
 	if best.Name == "" {
 		return nil
 	}
-	a := p.messages.Assign(core.Assign{Task: best.Name, Port: best.Port}, 0, 0, plan)
+	a := p.messages.Assign(action.Assign{Task: best.Name, Port: best.Port}, 0, 0, plan)
 	for _, role := range p.messages.spec.Roles {
 		a.MemoryMb = max(a.MemoryMb, p.messages.containerMB(role.Name))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -13,10 +14,10 @@ import (
 // them have nothing to do with it.
 func BenchmarkStep(b *testing.B) {
 	const size = 10000
-	for name, event := range map[string]func(i int) core.Event{
-		"Tick":              func(int) core.Event { return core.Tick{} },
-		"TaskStarted":       func(i int) core.Event { return core.TaskStarted{Container: fmt.Sprintf("c%d", i%size), PID: 2} },
-		"AgentDisconnected": func(i int) core.Event { return core.AgentDisconnected{Container: fmt.Sprintf("c%d", i%size)} },
+	for name, event := range map[string]func(i int) event.Event{
+		"Tick":              func(int) event.Event { return event.Tick{} },
+		"TaskStarted":       func(i int) event.Event { return event.TaskStarted{Container: fmt.Sprintf("c%d", i%size), PID: 2} },
+		"AgentDisconnected": func(i int) event.Event { return event.AgentDisconnected{Container: fmt.Sprintf("c%d", i%size)} },
 	} {
 		b.Run(name, func(b *testing.B) {
 			role := &proto.RoleSpec{Name: "worker", Count: size, Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED}
@@ -53,9 +54,9 @@ func running(role *proto.RoleSpec, now time.Time) *core.Job {
 		journal.Tasks = append(journal.Tasks, core.TaskRecord{Name: t.Name, State: proto.TaskState_TASK_STATE_RUNNING, Container: c, PID: 1, Port: 1})
 	}
 	job.Resume(journal)
-	job.Step(now, core.Recovered{Containers: handed})
+	job.Step(now, event.Recovered{Containers: handed})
 	for i, t := range tasks {
-		job.Step(now, core.AgentConnected{Container: fmt.Sprintf("c%d", i), Task: t.Name, Port: 1, TaskPID: 1})
+		job.Step(now, event.AgentConnected{Container: fmt.Sprintf("c%d", i), Task: t.Name, Port: 1, TaskPID: 1})
 	}
 	return job
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -40,8 +42,8 @@ type Fault struct {
 	// is noted with the end: that the others take their time must not make it a failure.
 	Evicted bool `json:"evicted,omitempty"`
 	// Cause and Why are the task's loss, in a Journal only.
-	Cause Cause  `json:"cause,omitempty"`
-	Why   string `json:"why,omitempty"`
+	Cause event.Cause `json:"cause,omitempty"`
+	Why   string      `json:"why,omitempty"`
 }
 
 // noteFault notes how the end of an attempt relates to its generation's failure; the
@@ -64,7 +66,7 @@ const terminated = 128 + 15
 
 // failedStopping reports whether an attempt that was to be stopped had failed itself:
 // before that, or while it had time to end.
-func failedStopping(e TaskExited) bool {
+func failedStopping(e event.TaskExited) bool {
 	switch {
 	case e.PeerLost || e.Code == terminated:
 		return false
@@ -75,12 +77,12 @@ func failedStopping(e TaskExited) bool {
 }
 
 // judgeStopped takes in the end of an attempt of a generation that is being stopped.
-func (j *Job) judgeStopped(t *task, e TaskExited) {
+func (j *Job) judgeStopped(t *task, e event.TaskExited) {
 	switch {
 	case !failedStopping(e):
 		if e.PeerLost && !e.Stopped {
 			j.noteFault(t, FaultPeer, e.AtMS)
-			t.loss.tail, t.loss.why, t.loss.exit, t.loss.cause = e.Tail, describeExit(t, e), e, CausePeerLost
+			t.loss.tail, t.loss.why, t.loss.exit, t.loss.cause = e.Tail, describeExit(t, e), e, event.CausePeerLost
 		}
 		return
 	case e.Stopped:
@@ -125,12 +127,12 @@ func (j *Job) attributeFailure() {
 	if first != nil && (first.loss.fault.Kind == FaultOwn || !lost) {
 		reason = first
 		if first.loss.fault.Kind == FaultLate { // otherwise it was recorded
-			j.lost(first, CauseOwnFault)
+			j.lost(first, event.CauseOwnFault)
 		}
 		j.countFailure(first)
 	}
 	if j.unexplained != nil && !j.ending() {
-		j.record(nil, KindNote, "generation %d: all tasks start again because of %s: %s (%s)", j.generation, reason.name, reason.loss.cause, reason.loss.why)
+		j.record(nil, action.KindNote, "generation %d: all tasks start again because of %s: %s (%s)", j.generation, reason.name, reason.loss.cause, reason.loss.why)
 	}
 	j.clearFaults()
 }
@@ -195,7 +197,7 @@ var numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+`)
 
 // likeness is what ends of attempts have in common that fail in the same way; empty: it
 // is not known how this one failed.
-func likeness(e TaskExited) string {
+func likeness(e event.TaskExited) string {
 	text := e.Error
 	if text == "" && e.Code > 0 && len(e.Tail) > 0 {
 		text = e.Tail[len(e.Tail)-1]

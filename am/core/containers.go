@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 )
 
 // ask wants a container for a task that has none: a spare one, or its stand-in, or else
@@ -11,7 +14,7 @@ import (
 func (j *Job) ask(t *task) {
 	if t.surplus {
 		if !t.together() && !t.loss.since.IsZero() {
-			j.record(t, KindResized, "the others work on without it")
+			j.record(t, action.KindResized, "the others work on without it")
 		}
 		j.becomeSurplus(t)
 		return
@@ -30,7 +33,7 @@ func (j *Job) ask(t *task) {
 }
 
 // newRequest is an Ask for a container for a task.
-func (j *Job) newRequest(t *task) Ask {
+func (j *Job) newRequest(t *task) action.Ask {
 	j.requests++
 	a := j.demand(t)
 	a.Request, a.Avoid, a.Pause = fmt.Sprintf("%s/%d", t.name, j.requests), j.avoid(), j.pause(t)
@@ -38,8 +41,8 @@ func (j *Job) newRequest(t *task) Ask {
 }
 
 // demand is what a container for a task must have, and beside which others it may be.
-func (j *Job) demand(t *task) Ask {
-	return Ask{
+func (j *Job) demand(t *task) action.Ask {
+	return action.Ask{
 		Task: t.name, Role: t.role.Name,
 		MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus, Others: t.role.Resources,
 		Apart: j.apart(t), Near: j.near(t),
@@ -81,34 +84,34 @@ func (j *Job) notePreempted(t *task) {
 // withdraw takes a task's Ask back, if one is outstanding.
 func (j *Job) withdraw(t *task) {
 	if t.request != "" {
-		j.emit(Withdraw{t.request})
+		j.emit(action.Withdraw{Request: t.request})
 		j.endRequest(t)
 	}
 }
 
-func (j *Job) allocated(e Allocated) {
+func (j *Job) allocated(e event.Allocated) {
 	j.noteGiven(e.Node)
 	if s := j.spareByRequest(e.Request); s != nil {
 		s.request, s.container, s.node = "", e.Container, e.Node
 		s.deadline = j.now.Add(j.limits.Attach)
-		j.emit(Launch{e.Container})
+		j.emit(action.Launch{Container: e.Container})
 		return
 	}
 	t := j.asked[e.Request]
 	if t == nil {
-		j.emit(Release{e.Container})
+		j.emit(action.Release{Container: e.Container})
 		return
 	}
 	j.becomeLaunching(t, e.Container, e.Node, j.now.Add(j.limits.Attach))
-	j.emit(Launch{e.Container})
+	j.emit(action.Launch{Container: e.Container})
 }
 
 // found keeps such a container's task where it is. A container that no task has is
 // given back.
-func (j *Job) found(e ContainerFound) {
+func (j *Job) found(e event.ContainerFound) {
 	t := j.hosted[e.Container]
 	if t == nil {
-		j.emit(Release{e.Container})
+		j.emit(action.Release{Container: e.Container})
 		return
 	}
 	t.loc.node = e.Node
@@ -120,7 +123,7 @@ func (j *Job) found(e ContainerFound) {
 		return
 	}
 	j.becomeStaying(t)
-	j.record(t, KindNote, "YARN has found its container on %s again, and it stays there", t.loc.node)
+	j.record(t, action.KindNote, "YARN has found its container on %s again, and it stays there", t.loc.node)
 }
 
 // localizing is since when a container of a task, or a spare, is known to be without its
@@ -133,7 +136,7 @@ type localizing struct {
 // fetching has the time in which an agent must come, and that in which the job must
 // start, begin when the container has its files, unless these take longer than
 // Limits.Localize: then the container is given up, and counts as a loss.
-func (j *Job) fetching(e Localizing) {
+func (j *Job) fetching(e event.Localizing) {
 	if s := j.spareByContainer(e.Container); s != nil {
 		if s.agentPID == 0 {
 			j.awaitFiles(&s.files, &s.deadline, e.Container)
@@ -146,7 +149,7 @@ func (j *Job) fetching(e Localizing) {
 	}
 	j.filesSeen = j.now
 	if j.awaitFiles(&t.loc.files, &t.loc.deadline, e.Container) {
-		j.record(t, KindNote, "%s %s", t.loc.node, e.What)
+		j.record(t, action.KindNote, "%s %s", t.loc.node, e.What)
 	}
 }
 
@@ -162,7 +165,7 @@ func (j *Job) awaitFiles(l *localizing, deadline *time.Time, container string) (
 	return first
 }
 
-func (j *Job) attached(e AgentConnected) {
+func (j *Job) attached(e event.AgentConnected) {
 	j.peersNeeded = j.peersNeeded || e.NeedsPeers
 	if s := j.spareByContainer(e.Container); s != nil && !j.ending() {
 		j.spareAttached(s, e)
@@ -171,7 +174,7 @@ func (j *Job) attached(e AgentConnected) {
 	t := j.hosted[e.Container]
 	if t == nil || j.ending() && t.state != finishing {
 		j.unknownAttached(e)
-		j.emit(ReleaseAgent{e.Container, notNeeded})
+		j.emit(action.ReleaseAgent{Container: e.Container, Why: notNeeded})
 		j.renewedByStream(e.Container)
 		return
 	}
@@ -180,13 +183,13 @@ func (j *Job) attached(e AgentConnected) {
 		return
 	}
 	j.becomePreparing(t, e.Host, e.PID, j.now.Add(j.limits.Prepare))
-	j.emit(Assign{Container: e.Container, Task: t.name, Port: t.port})
+	j.emit(action.Assign{Container: e.Container, Task: t.name, Port: t.port})
 }
 
 // unknownAttached takes in what an agent ran whose container nobody has told this
 // application master of, and who comes too late for reconciliation: the next attempt has
 // a higher number, and waits for the end of that one.
-func (j *Job) unknownAttached(e AgentConnected) {
+func (j *Job) unknownAttached(e event.AgentConnected) {
 	if t := j.named[e.Task]; t != nil && t.run.number < e.Attempt && !t.state.active() {
 		t.run.number, t.port = e.Attempt, cmp.Or(t.port, e.PeerPort)
 		j.awaitExpiry(t, e.Container, j.now.Add(j.limits.LeaseExpiry))
@@ -198,13 +201,13 @@ func (j *Job) unknownAttached(e AgentConnected) {
 
 // rejoined takes an agent in that was here before, and puts right what one of the two
 // sides has missed.
-func (j *Job) rejoined(t *task, e AgentConnected) {
+func (j *Job) rejoined(t *task, e event.AgentConnected) {
 	if t.unreachable() {
 		what := fmt.Sprintf("its agent on %s is connected again", t.loc.node)
 		if t.loc.orphan != nil {
 			what += ", and the task moves: " + t.loc.orphan.why
 		}
-		j.record(t, KindNote, "%s", what)
+		j.record(t, action.KindNote, "%s", what)
 	}
 	j.becomeReachable(t, e)
 	t.port = cmp.Or(t.port, e.PeerPort, e.Port)
@@ -226,19 +229,19 @@ func (j *Job) rejoined(t *task, e AgentConnected) {
 	switch s := t.run.stop; {
 	case s.reason == "":
 	case s.by.After(j.now): // it is not to get less than was promised
-		j.emit(Vacate{t.loc.container, s.by.Sub(j.now)})
+		j.emit(action.Vacate{Container: t.loc.container, Grace: s.by.Sub(j.now)})
 	default:
-		j.emit(Stop{Container: t.loc.container, Stack: s.reason.stacks()})
+		j.emit(action.Stop{Container: t.loc.container, Stack: s.reason.ShowsStack()})
 	}
-	j.emit(Route{})
+	j.emit(action.Route{})
 }
 
 // compareAttempts puts right what an agent that is connected again, or this application
 // master, does not know of a task's attempt.
-func (j *Job) compareAttempts(t *task, e AgentConnected) {
+func (j *Job) compareAttempts(t *task, e event.AgentConnected) {
 	unheard := e.Attempt < t.run.number || e.Attempt == t.run.number && e.TaskPID == 0 && e.Exited == nil // of this attempt
 	switch {
-	case e.Attempt < t.run.number && t.state == stopping && t.run.stop.reason != StopStalled: // and need not hear of it
+	case e.Attempt < t.run.number && t.state == stopping && t.run.stop.reason != event.StopStalled: // and need not hear of it
 		j.becomeReady(t)
 	case unheard && t.state == running && j.phase == assembling: // it starts with the generation to come
 		j.becomeReady(t)
@@ -255,23 +258,23 @@ func (j *Job) compareAttempts(t *task, e AgentConnected) {
 		x.Container = e.Container
 		j.exited(x)
 	case t.run.pid == 0 && e.TaskPID != 0:
-		j.taskStarted(TaskStarted{Container: e.Container, Attempt: e.Attempt, PID: e.TaskPID})
+		j.taskStarted(event.TaskStarted{Container: e.Container, Attempt: e.Attempt, PID: e.TaskPID})
 	}
 }
 
-func (j *Job) prepared(e AgentPrepared) {
+func (j *Job) prepared(e event.AgentPrepared) {
 	t := j.hosted[e.Container]
 	if t == nil || j.ending() || t.unreachable() || t.state != preparing && !(t.awaitsPort() && e.PeerPort == t.port) { // it may say so twice
 		return
 	}
 	for _, n := range e.Notes {
-		j.record(t, KindNote, "%s", n)
+		j.record(t, action.KindNote, "%s", n)
 	}
 	if t.port == 0 {
 		t.port, t.first = e.Port, e.Port
 	} else if t.port != e.Port {
-		j.record(t, KindNote, "port %d is taken on %s; it listens on %d there, and the others' connections are steered to it", t.port, t.loc.node, e.Port)
+		j.record(t, action.KindNote, "port %d is taken on %s; it listens on %d there, and the others' connections are steered to it", t.port, t.loc.node, e.Port)
 	}
 	j.becomePrepared(t, e.Port)
-	j.emit(Route{})
+	j.emit(action.Route{})
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 )
 
 // Deadline says when the next Tick is due, if no event comes before.
@@ -158,7 +161,7 @@ func (j *Job) expire() {
 	for _, t := range j.busy {
 		for _, c := range t.expiringContainers() {
 			if j.past(j.expiresAt(t, c)) {
-				j.emit(Release{c})
+				j.emit(action.Release{Container: c})
 				t.endExpiry(c)
 			}
 		}
@@ -178,7 +181,7 @@ func (j *Job) expire() {
 }
 
 // messagesSent has the times begin that count from when agents were told.
-func (j *Job) messagesSent(e Sent) {
+func (j *Job) messagesSent(e event.Sent) {
 	j.sent = e.Until
 	for _, t := range j.busy {
 		j.countTime(t)
@@ -204,15 +207,15 @@ func (j *Job) expiresAt(t *task, container string) time.Time {
 // giveUpAgent gives up a task's container, whose agent did not do in time what it was
 // waited for.
 func (j *Job) giveUpAgent(t *task) {
-	c, cause, why := t.loc.container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.loc.node)
+	c, cause, why := t.loc.container, event.CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.loc.node)
 	switch {
 	case t.loc.orphan != nil:
-		cause, why = CauseNodeLost, fmt.Sprintf("its agent%s has been without a connection for longer than its lease, too: %s", t.onNode(), t.loc.orphan.why)
+		cause, why = event.CauseNodeLost, fmt.Sprintf("its agent%s has been without a connection for longer than its lease, too: %s", t.onNode(), t.loc.orphan.why)
 	case t.unreachable():
-		cause, why = CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.loc.node)
+		cause, why = event.CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.loc.node)
 	}
 	j.loseContainer(t, cause, why)
-	j.emit(Release{c})
+	j.emit(action.Release{Container: c})
 }
 
 // past reports whether a time has come; the zero time does not.

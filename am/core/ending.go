@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -64,7 +66,7 @@ func (j *Job) fail(t *task, why string) {
 
 // giveUp goes on without a task.
 func (j *Job) giveUp(t *task, why string) {
-	j.record(t, KindEnded, "it is given up, and the job goes on without it: %s", why)
+	j.record(t, action.KindEnded, "it is given up, and the job goes on without it: %s", why)
 	j.withdraw(t)
 	j.becomeFailed(t)
 	if s := j.standIn(t); s != nil {
@@ -76,25 +78,25 @@ func (j *Job) giveUp(t *task, why string) {
 	}
 	j.clearLocation(t)
 	j.releaseAgent(at.container, at.agentPID)
-	j.emit(Release{at.container})
+	j.emit(action.Release{Container: at.container})
 	if at.port != 0 {
-		j.emit(Route{Cut: []string{t.name}})
+		j.emit(action.Route{Cut: []string{t.name}})
 	}
 }
 
 // exitedAtEnd takes in the end of an attempt while the job ends. One that may go on for
 // a while ends as at any time.
-func (j *Job) exitedAtEnd(t *task, e TaskExited) {
+func (j *Job) exitedAtEnd(t *task, e event.TaskExited) {
 	switch {
 	case t.state != finishing || e.Stopped:
 		j.becomeStopped(t)
 	case e.Code == 0 && e.Signal == 0:
 		j.becomeSucceeded(t)
-		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.run.number)
+		j.record(t, action.KindEnded, "attempt %d ended with exit code 0", t.run.number)
 	default:
 		j.becomeFailed(t)
 		t.loss.why, t.loss.tail = describeExit(t, e), e.Tail
-		j.record(t, KindEnded, "attempt %d: %s", t.run.number, t.loss.why)
+		j.record(t, action.KindEnded, "attempt %d: %s", t.run.number, t.loss.why)
 	}
 }
 
@@ -115,10 +117,10 @@ func (j *Job) someFinish() bool {
 		case by.After(j.now):
 			some = true
 		case leaves:
-			j.record(t, KindNote, "it has to leave %s, and the others are done; it is stopped", t.loc.node)
+			j.record(t, action.KindNote, "it has to leave %s, and the others are done; it is stopped", t.loc.node)
 			j.stopFinishing(t)
 		default:
-			j.record(t, KindNote, "it has not ended within %s of the others; it is stopped (--%s-finish)", time.Duration(t.role.FinishMs)*time.Millisecond, t.role.Name)
+			j.record(t, action.KindNote, "it has not ended within %s of the others; it is stopped (--%s-finish)", time.Duration(t.role.FinishMs)*time.Millisecond, t.role.Name)
 			j.stopFinishing(t)
 		}
 	}
@@ -145,12 +147,12 @@ func (j *Job) finishesAsOrphan(t *task, why string) {
 		return
 	}
 	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), why)
-	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there", t.loc.node, why)
+	j.record(t, action.KindNote, "YARN has lost its container on %s (%s), and it still runs there", t.loc.node, why)
 }
 
 func (j *Job) stopFinishing(t *task) {
 	j.phaseEnds = j.now.Add(j.limits.Stop + j.limits.Leave)
-	j.halt(t, StopJobEnds, CauseUnknown, 0)
+	j.halt(t, event.StopJobEnds, event.CauseUnknown, 0)
 }
 
 // hurry stops those that may go on, because the job's end is wanted at once.
@@ -170,14 +172,14 @@ func (j *Job) end(outcome proto.JobState, why string) {
 	}
 	j.beginStopping(outcome, why)
 	if outcome != proto.JobState_JOB_STATE_SUCCEEDED {
-		j.record(nil, KindEnded, "the job is stopped: %s", why)
+		j.record(nil, action.KindEnded, "the job is stopped: %s", why)
 	}
 	for _, s := range j.spares {
 		switch {
 		case s.request != "":
-			j.emit(Withdraw{s.request})
+			j.emit(action.Withdraw{Request: s.request})
 		case s.agentPID != 0:
-			j.emit(ReleaseAgent{s.container, "the job ends"})
+			j.emit(action.ReleaseAgent{Container: s.container, Why: "the job ends"})
 		}
 	}
 	for _, t := range j.tasks {
@@ -186,9 +188,9 @@ func (j *Job) end(outcome proto.JobState, why string) {
 		case j.mayFinish(t):
 			limit := time.Duration(t.role.FinishMs) * time.Millisecond
 			j.becomeFinishing(t, j.now.Add(limit))
-			j.record(t, KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.role.Name)
-		case t.state.ongoing(), t.state == stopping && t.run.stop.reason == StopStalled:
-			j.halt(t, StopJobEnds, CauseUnknown, 0)
+			j.record(t, action.KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.role.Name)
+		case t.state.ongoing(), t.state == stopping && t.run.stop.reason == event.StopStalled:
+			j.halt(t, event.StopJobEnds, event.CauseUnknown, 0)
 		case t.state.active() || t.state.done(): // as before
 		default:
 			j.becomeStopped(t)
@@ -209,7 +211,7 @@ func (j *Job) proceedEnding() {
 		j.beginReleasing()
 		for _, t := range j.tasks {
 			if t.loc.agentPID != 0 {
-				j.emit(ReleaseAgent{t.loc.container, "the job ends"})
+				j.emit(action.ReleaseAgent{Container: t.loc.container, Why: "the job ends"})
 			}
 		}
 	}
@@ -224,7 +226,7 @@ func (j *Job) proceedEnding() {
 func (j *Job) finish() {
 	for _, s := range j.spares {
 		if s.container != "" {
-			j.emit(Release{s.container})
+			j.emit(action.Release{Container: s.container})
 		}
 	}
 	for _, t := range j.tasks {
@@ -232,12 +234,12 @@ func (j *Job) finish() {
 			j.becomeStopped(t)
 		}
 		if t.loc.container != "" {
-			j.emit(Release{t.loc.container})
+			j.emit(action.Release{Container: t.loc.container})
 		}
 	}
 	j.becomeFinished()
 	if j.outcome == proto.JobState_JOB_STATE_SUCCEEDED {
-		j.record(nil, KindEnded, "succeeded")
+		j.record(nil, action.KindEnded, "succeeded")
 	}
-	j.emit(Finish{State: j.outcome, Why: j.why})
+	j.emit(action.Finish{State: j.outcome, Why: j.why})
 }

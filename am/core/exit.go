@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
 // exited decides what the end of an attempt means.
-func (j *Job) exited(e TaskExited) {
+func (j *Job) exited(e event.TaskExited) {
 	t := j.hosted[e.Container]
 	if t == nil || e.Attempt != t.run.number || !t.state.active() {
 		return
@@ -21,7 +23,7 @@ func (j *Job) exited(e TaskExited) {
 		j.exitedAtEnd(t, e)
 		return
 	}
-	if t.run.stop.reason == StopStalled && e.Stopped {
+	if t.run.stop.reason == event.StopStalled && e.Stopped {
 		j.endedStalled(t, e)
 		return
 	}
@@ -33,14 +35,14 @@ func (j *Job) exited(e TaskExited) {
 		e.PeerLost = true // if it is: what they saved together is incomplete
 	}
 	switch {
-	case t.run.stop.reason == StopTogether, t.leavesNow():
+	case t.run.stop.reason == event.StopTogether, t.leavesNow():
 		j.endedStopping(t, e)
 	case e.Code == 0 && e.Signal == 0 && !t.service():
 		j.becomeSucceeded(t)
-		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.run.number)
+		j.record(t, action.KindEnded, "attempt %d ended with exit code 0", t.run.number)
 		if !t.together() {
 			j.becomeTold(t, "end, since the task is done")
-			j.emit(ReleaseAgent{t.loc.container, "its task is done"})
+			j.emit(action.ReleaseAgent{Container: t.loc.container, Why: "its task is done"})
 		}
 	default:
 		j.endedByItself(t, e)
@@ -49,7 +51,7 @@ func (j *Job) exited(e TaskExited) {
 
 // endedStopping takes in the end of an attempt that was told to end because all
 // restart together, or because its task leaves the container.
-func (j *Job) endedStopping(t *task, e TaskExited) {
+func (j *Job) endedStopping(t *task, e event.TaskExited) {
 	j.markDirty(t) // it may have been saving
 	if t.leavesNow() {
 		j.depart(t, t.run.stop.cause)
@@ -63,14 +65,14 @@ func (j *Job) endedStopping(t *task, e TaskExited) {
 
 // endedByItself takes in the end of an attempt that was not told to end by this
 // application master, and has not succeeded.
-func (j *Job) endedByItself(t *task, e TaskExited) {
+func (j *Job) endedByItself(t *task, e event.TaskExited) {
 	t.loss.tail, t.loss.why, t.loss.exit = e.Tail, describeExit(t, e), e
 	switch {
 	case e.Stopped: // by an application master that was lost before it wrote down why
 		if t.together() && failedStopping(e) {
 			j.noteFault(t, FaultLate, e.AtMS)
 		}
-		j.lost(t, CauseRestartedAll)
+		j.lost(t, event.CauseRestartedAll)
 		j.becomeRestarting(t)
 		return
 	case e.CommandMissing:
@@ -78,7 +80,7 @@ func (j *Job) endedByItself(t *task, e TaskExited) {
 		return
 	}
 	cause := exitCause(t, e)
-	t.loss.suspectsServices = e.Signal == 0 && cause.own()
+	t.loss.suspectsServices = e.Signal == 0 && cause.OfProgram()
 	j.lost(t, cause)
 	j.becomeRestarting(t)
 	switch {
@@ -101,27 +103,27 @@ func (j *Job) endedByItself(t *task, e TaskExited) {
 }
 
 // exitCause is what an attempt's end is put down to.
-func exitCause(t *task, e TaskExited) Cause {
+func exitCause(t *task, e event.TaskExited) event.Cause {
 	switch {
 	case e.OutOfMemory:
-		return CauseOutOfMemory
+		return event.CauseOutOfMemory
 	case e.PeerLost:
-		return CausePeerLost
+		return event.CausePeerLost
 	case t.service() && e.Code == 0 && e.Signal == 0 && !e.Stopped:
-		return CauseServiceEnded
+		return event.CauseServiceEnded
 	default:
-		return CauseOwnFault
+		return event.CauseOwnFault
 	}
 }
 
 // bySignal reports whether a signal ended an attempt, or its program in a shell.
-func bySignal(e TaskExited) bool { return e.Signal != 0 || proto.ShellSignal(e.Code) != 0 }
+func bySignal(e event.TaskExited) bool { return e.Signal != 0 || proto.ShellSignal(e.Code) != 0 }
 
 // describeExit is for the user.
-func describeExit(t *task, e TaskExited) string {
+func describeExit(t *task, e event.TaskExited) string {
 	var s string
 	switch {
-	case exitCause(t, e) == CauseServiceEnded:
+	case exitCause(t, e) == event.CauseServiceEnded:
 		s = fmt.Sprintf("exit code 0, but a %s must run until the others are done", t.role.Name)
 	case e.Error != "" && bySignal(e) && e.Detail != "" && !e.Stopped: // else the signal was the agent's
 		s = e.Detail + ": " + e.Error
@@ -172,10 +174,10 @@ func (j *Job) countFailure(t *task) {
 	if wait := j.backoff(n); wait > 0 {
 		j.delay(t, j.now.Add(wait))
 		if t.together() {
-			j.record(t, KindNote, "the tasks failed %s in quick succession, this time by it: the next start waits for %s", times(n), wait)
+			j.record(t, action.KindNote, "the tasks failed %s in quick succession, this time by it: the next start waits for %s", times(n), wait)
 			return
 		}
-		j.record(t, KindNote, "it failed %s in quick succession: its next attempt waits for %s", times(n), wait)
+		j.record(t, action.KindNote, "it failed %s in quick succession: its next attempt waits for %s", times(n), wait)
 	}
 }
 

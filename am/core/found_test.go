@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -15,14 +16,14 @@ import (
 func foundAfter(t *testing.T, attached bool) *player {
 	t.Helper()
 	p := play(t, psAndWorkers(1, 1), 3)
-	p.step(core.Begin{})
-	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
-	back := core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200}
+	p.step(event.Begin{})
+	p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
+	back := event.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200}
 	if attached {
 		p.step(back)
 	}
-	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
-	p.step(core.ContainerFound{Container: "c2", Node: "n2"})
+	p.step(event.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.step(event.ContainerFound{Container: "c2", Node: "n2"})
 	if !attached {
 		p.step(back)
 	}
@@ -44,8 +45,8 @@ func TestWhatIsFoundAgainStaysWhereItIs(t *testing.T) {
 
 func TestWhatIsFoundAndNotNeededIsGivenBack(t *testing.T) {
 	p := foundAfter(t, true)
-	got := p.job.Step(p.now, core.ContainerFound{Container: "c77", Node: "n1"})
-	if !slices.Contains(got, core.Action(core.Release{Container: "c77"})) {
+	got := p.job.Step(p.now, event.ContainerFound{Container: "c77", Node: "n1"})
+	if !slices.Contains(got, action.Action(action.Release{Container: "c77"})) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -54,13 +55,13 @@ func TestWhatIsFoundAndNotNeededIsGivenBack(t *testing.T) {
 // no journal still listens to the agents.
 func TestWhatHasLostItsDirectoryLeavesThoughItIsFound(t *testing.T) {
 	p := play(t, psAndWorkers(1, 1), 3)
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	p.forgets = true
-	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
-	p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
-	p.step(core.AgentFailed{Container: "c2", Detail: "its directory was removed", DirectoryRemoved: true})
-	p.step(core.ContainerFound{Container: "c2", Node: "n2"})
-	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
+	p.step(event.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.step(event.AgentFailed{Container: "c2", Detail: "its directory was removed", DirectoryRemoved: true})
+	p.step(event.ContainerFound{Container: "c2", Node: "n2"})
+	p.step(event.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
 	p.wait(5 * time.Minute)
 	if k := p.named("worker-0"); k.Container == "c2" || k.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("worker-0 is %s in %s\n%s", k.State, k.Container, p.log.String())
@@ -76,13 +77,13 @@ func TestWhatIsToldOfATaskWhoseDirectoryWasRemoved(t *testing.T) {
 	}{
 		"it ends": {func(p *player) {}, "it was ended because " + why},
 		"its agent ends first": {func(p *player) {
-			p.step(core.AgentDisconnected{Container: "c1", Orderly: true})
+			p.step(event.AgentDisconnected{Container: "c1", Orderly: true})
 		}, "its agent has ended, too: " + why},
 	} {
 		p := play(t, psAndWorkers(1, 1), 0)
-		p.step(core.Begin{})
+		p.step(event.Begin{})
 		p.mute["TaskExited"] = name != "it ends"
-		p.step(core.AgentFailed{Container: "c1", Detail: why, DirectoryRemoved: true})
+		p.step(event.AgentFailed{Container: "c1", Detail: why, DirectoryRemoved: true})
 		x.then(p)
 		p.wait(time.Minute)
 		told := ""

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -50,7 +52,7 @@ func (j *Job) tellFixedWorld(r *proto.RoleSpec, n int32) {
 		return
 	}
 	j.gang.told = true
-	j.record(nil, KindNote, "the newest checkpoint can be read by as many ranks only as have saved it, so the job waits until %d of the role %s are there", n, r.Name)
+	j.record(nil, action.KindNote, "the newest checkpoint can be read by as many ranks only as have saved it, so the job waits until %d of the role %s are there", n, r.Name)
 }
 
 // multipleOf rounds a number of tasks down to a multiple with which the role can work.
@@ -66,7 +68,7 @@ func multipleOf(r *proto.RoleSpec, n int32) int32 {
 // waited for in a full queue; one that may still run elsewhere is there when its lease has
 // expired at the earliest.
 func (j *Job) comesSoon(t *task) bool {
-	return !j.begun || t.state != waiting || t.loss.cause != CausePreempted && j.waiting == "" && len(t.expiring) == 0
+	return !j.begun || t.state != waiting || t.loss.cause != event.CausePreempted && j.waiting == "" && len(t.expiring) == 0
 }
 
 // mustAwait reports whether a gang start waits for a task however long it takes: its
@@ -125,7 +127,7 @@ func (j *Job) form() {
 		j.resized = j.now
 	}
 	if changed || lost {
-		j.record(nil, KindResized, "%s", j.describeGroup())
+		j.record(nil, action.KindResized, "%s", j.describeGroup())
 	}
 	if j.leavesBehind() {
 		j.changePorts()
@@ -159,7 +161,7 @@ func (j *Job) changePorts() {
 func (j *Job) changePort(t *task, port int) {
 	t.port = port
 	j.becomeUnaddressed(t)
-	j.emit(ChangePort{t.loc.container, port})
+	j.emit(action.ChangePort{Container: t.loc.container, Port: port})
 }
 
 // awaitsPort reports whether the task waits for the port on which it is to listen.
@@ -226,7 +228,7 @@ func (j *Job) leaveBehind() {
 	}
 	for _, t := range gone {
 		j.awaitExpiry(t, t.loc.container, t.loc.deadline)
-		j.loseContainer(t, CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for %s, and the others can go on without it",
+		j.loseContainer(t, event.CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for %s, and the others can go on without it",
 			t.loc.node, j.now.Sub(t.loc.silent).Round(time.Second)))
 		if j.ending() {
 			return

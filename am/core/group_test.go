@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -21,7 +22,7 @@ func elastic(least, n int32) []*proto.RoleSpec {
 func playElastic(t *testing.T, limits core.Limits) *player {
 	t.Helper()
 	p := playWith(t, elastic(2, 4), 3, 0, limits)
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 	return p
 }
@@ -49,8 +50,8 @@ func (p *player) says(want string) {
 func (p *player) preempt(containers ...string) {
 	p.t.Helper()
 	p.mute["Allocated"] = true
-	p.step(core.PreemptionWarned{Containers: containers, Strict: true, Within: 15 * time.Second})
-	p.step(core.CheckpointSealed{})
+	p.step(event.PreemptionWarned{Containers: containers, Strict: true, Within: 15 * time.Second})
+	p.step(event.CheckpointSealed{})
 }
 
 // free answers what was asked for last for a task.
@@ -59,11 +60,11 @@ func (p *player) free(task, container string) {
 	p.mute["Allocated"] = false
 	request := ""
 	for _, line := range strings.Split(p.log.String(), "\n") {
-		if _, after, found := strings.Cut(line, "core.Ask{Request:"+task+"/"); found {
+		if _, after, found := strings.Cut(line, "action.Ask{Request:"+task+"/"); found {
 			request = task + "/" + after[:strings.Index(after, " ")]
 		}
 	}
-	p.step(core.Allocated{Request: request, Container: container, Node: "n9"})
+	p.step(event.Allocated{Request: request, Container: container, Node: "n9"})
 }
 
 func TestAGroupGoesOnWithoutWhatIsPreempted(t *testing.T) {
@@ -71,14 +72,14 @@ func TestAGroupGoesOnWithoutWhatIsPreempted(t *testing.T) {
 	p.preempt("c3", "c4")
 	p.members("worker-0", "worker-1")
 	p.says("generation 1 works with 2 of 4 tasks (at least 2), without worker-2, worker-3")
-	p.says("core.Start{Container:c1 Task:worker-0 Attempt:1 Generation:1 ConsistentServerState:false Absent:[2 3] WorldChanged:true}")
+	p.says("action.Start{Container:c1 Task:worker-0 Attempt:1 Generation:1 ConsistentServerState:false Absent:[2 3] WorldChanged:true}")
 
 	// What returns joins at the next checkpoint, all that is there at once.
 	p.free("worker-3", "c8")
 	p.free("worker-2", "c9")
 	p.wait(time.Minute)
 	p.members("worker-0", "worker-1")
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 	p.says("generation 2: all tasks start again because worker-2 joins")
 	p.says("generation 2 works with all 4 tasks")
@@ -93,12 +94,12 @@ func TestAGroupThatGrowsDoesSoSeldom(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.preempt("c3", "c4")
 	p.free("worker-2", "c8")
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2")
 
 	// Who comes a little later does not wait for long.
 	p.free("worker-3", "c9")
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 
 	// Where they come and go, the others are not stopped each time.
@@ -107,17 +108,17 @@ func TestAGroupThatGrowsDoesSoSeldom(t *testing.T) {
 		p.preempt(was)
 		p.members("worker-0", "worker-1", "worker-2")
 		p.free("worker-3", is)
-		p.step(core.CheckpointSealed{})
+		p.step(event.CheckpointSealed{})
 	}
 	comesAndGoes("c9", "c10")
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 	comesAndGoes("c10", "c11")
 	p.members("worker-0", "worker-1", "worker-2")
 	p.wait(4 * time.Minute)
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2")
 	p.wait(time.Minute)
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 }
 
@@ -127,7 +128,7 @@ func TestWhatIsPreemptedAsksAgainLater(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	asked := func() string {
 		t.Helper()
-		_, after, _ := strings.Cut(p.log.String()[strings.LastIndex(p.log.String(), "core.Ask{Request:worker-3/"):], " Pause:")
+		_, after, _ := strings.Cut(p.log.String()[strings.LastIndex(p.log.String(), "action.Ask{Request:worker-3/"):], " Pause:")
 		pause, _, _ := strings.Cut(after, "}")
 		return pause
 	}
@@ -148,7 +149,7 @@ func TestWhatIsPreemptedAsksAgainLater(t *testing.T) {
 
 	// What the job cannot do without is asked for at once, and later if that was of no use.
 	p = playWith(t, ranks(4), 3, 0, core.Limits{})
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	last = "c4"
 	for i, want := range []string{"", "1s", "2s"} {
 		p.preempt(last)
@@ -172,18 +173,18 @@ func TestWhatIsNotNeededDoesNotEndTheJob(t *testing.T) {
 		says  string
 	}{
 		"a parked rank": {elastic(2, 4), func(p *player, container string) {
-			p.step(core.LaunchFailed{Container: container, Why: "no space left on device"})
+			p.step(event.LaunchFailed{Container: container, Why: "no space left on device"})
 		}, "the others work without it: agent did not come up (no space left on device)"},
 		"a parked rank, for want of memory": {elastic(2, 4), func(p *player, container string) {
-			p.step(core.ContainerEnded{Container: container, Cause: core.CauseOutOfMemory})
+			p.step(event.ContainerEnded{Container: container, Cause: event.CauseOutOfMemory})
 		}, "the others work without it: out of memory"},
 		"a worker beside parameter servers": {workers, func(p *player, container string) {
-			p.step(core.LaunchFailed{Container: container, Why: "no space left on device"})
+			p.step(event.LaunchFailed{Container: container, Why: "no space left on device"})
 		}, "(no space left on device; not counted, since the job can do without it)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := playWith(t, c.roles, 3, 0, core.Limits{})
-			p.step(core.Begin{})
+			p.step(event.Begin{})
 			p.preempt(p.named("worker-3").Container)
 			p.wait(3 * time.Minute)
 			p.mute["AgentConnected"] = true
@@ -203,7 +204,7 @@ func TestWhatIsNotNeededDoesNotEndTheJob(t *testing.T) {
 			}
 			p.mute["AgentConnected"] = false
 			p.free("worker-3", "good")
-			p.step(core.CheckpointSealed{})
+			p.step(event.CheckpointSealed{})
 			p.starts("worker-3", true)
 			if n := p.named("worker-3").Failures(); n != 0 {
 				t.Errorf("it is charged with %d failures", n)
@@ -211,13 +212,13 @@ func TestWhatIsNotNeededDoesNotEndTheJob(t *testing.T) {
 
 			// What the job cannot do without ends it as ever.
 			for i := range 12 {
-				p.step(core.ContainerEnded{Container: p.named("worker-3").Container, Cause: core.CauseKilled})
+				p.step(event.ContainerEnded{Container: p.named("worker-3").Container, Cause: event.CauseKilled})
 				if state, _ := p.job.State(); state != proto.JobState_JOB_STATE_RUNNING && state != proto.JobState_JOB_STATE_WAITING {
 					return
 				}
 				p.free("worker-3", fmt.Sprintf("good%d", i))
 				p.wait(30 * time.Second)
-				p.step(core.CheckpointSealed{})
+				p.step(event.CheckpointSealed{})
 			}
 			t.Errorf("it loses the container in which it works as often as it likes\n%s", p.log.String())
 		})
@@ -231,12 +232,12 @@ func TestOneThatIsParkedAgainIsNotLost(t *testing.T) {
 	p.preempt("c3", "c4")
 	p.free("worker-3", "c8")
 	p.mute["Allocated"], p.mute["StorePrepared"] = true, true
-	p.step(core.ContainerEnded{Container: "c2", Cause: core.CauseKilled}) // and one of the others is needed
-	p.step(core.ContainerEnded{Container: "c8", Cause: core.CauseKilled})
+	p.step(event.ContainerEnded{Container: "c2", Cause: event.CauseKilled}) // and one of the others is needed
+	p.step(event.ContainerEnded{Container: "c8", Cause: event.CauseKilled})
 	p.free("worker-1", "c9")
 	p.mute["Allocated"] = true
 	p.wait(time.Minute)
-	p.step(core.StorePrepared{})
+	p.step(event.StorePrepared{})
 	p.members("worker-0", "worker-1")
 	p.says("Task:worker-3 Kind:lost")
 	p.says("generation 2 works with 2 of 4 tasks (at least 2), without worker-2, worker-3")
@@ -247,7 +248,7 @@ func TestAGroupGrowsAfterATime(t *testing.T) {
 	p.preempt("c4")
 	p.free("worker-3", "c8")
 	p.wait(time.Minute)
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2")
 	p.wait(time.Minute)
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
@@ -269,7 +270,7 @@ func TestAGroupWaitsWhereTooFewAreLeft(t *testing.T) {
 func TestAGroupWaitsForAWhileForWhatItLost(t *testing.T) {
 	p := playElastic(t, core.Limits{QuorumWait: 20 * time.Second})
 	p.mute["Allocated"] = true
-	p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseUnknown})
+	p.step(event.ContainerEnded{Container: "c1", Cause: event.CauseUnknown})
 	p.wait(19 * time.Second)
 	if got := p.named("worker-1").State; got == proto.TaskState_TASK_STATE_RUNNING {
 		t.Fatalf("worker-1 did not wait\n%s", p.log.String())
@@ -278,11 +279,11 @@ func TestAGroupWaitsForAWhileForWhatItLost(t *testing.T) {
 	p.members("worker-1", "worker-2", "worker-3")
 	// The loss of what it does without concerns nobody.
 	p.free("worker-0", "c9")
-	p.step(core.ContainerEnded{Container: "c9", Cause: core.CauseUnknown})
+	p.step(event.ContainerEnded{Container: "c9", Cause: event.CauseUnknown})
 	p.members("worker-1", "worker-2", "worker-3")
 	// It ends with those that work.
 	for _, task := range []string{"worker-1", "worker-2", "worker-3"} {
-		p.exit(task, core.TaskExited{})
+		p.exit(task, event.TaskExited{})
 	}
 	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
 }
@@ -293,20 +294,20 @@ func TestAMemberIsLostBeforeItStarts(t *testing.T) {
 	for name, lose := range map[string]func(p *player){
 		"preempted": func(p *player) { p.preempt(p.named("worker-2").Container) },
 		"lost": func(p *player) {
-			p.step(core.ContainerEnded{Container: p.named("worker-2").Container, Cause: core.CauseUnknown})
+			p.step(event.ContainerEnded{Container: p.named("worker-2").Container, Cause: event.CauseUnknown})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := playElastic(t, core.Limits{QuorumWait: 20 * time.Second})
 			p.mute["Allocated"], p.mute["StorePrepared"] = true, true
 			for _, c := range []string{"c1", "c2"} {
-				p.step(core.ContainerEnded{Container: c, Cause: core.CauseUnknown})
+				p.step(event.ContainerEnded{Container: c, Cause: event.CauseUnknown})
 			}
 			p.wait(20 * time.Second)
 			p.says("generation 1 works with 2 of 4 tasks (at least 2), without worker-0, worker-1")
 			lose(p)
 			p.mute["StorePrepared"] = false
-			p.step(core.StorePrepared{})
+			p.step(event.StorePrepared{})
 			p.free("worker-0", "c9")
 			p.wait(time.Minute)
 			p.members("worker-0", "worker-3")
@@ -317,21 +318,21 @@ func TestAMemberIsLostBeforeItStarts(t *testing.T) {
 func TestAGroupDoesNotWaitForALostNode(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.mute["Allocated"] = true
-	p.step(core.AgentDisconnected{Container: "c1"})
-	p.exit("worker-1", core.TaskExited{Code: 1, PeerLost: true})
+	p.step(event.AgentDisconnected{Container: "c1"})
+	p.exit("worker-1", event.TaskExited{Code: 1, PeerLost: true})
 	p.wait(time.Second)
 	if got := p.named("worker-1").State; got == proto.TaskState_TASK_STATE_RUNNING {
 		t.Fatalf("the agent could have been back\n%s", p.log.String())
 	}
 	p.wait(2 * time.Second)
 	p.members("worker-1", "worker-2", "worker-3")
-	p.says("core.PrepareStore{AllDown:true Fenced:[c1]}")
+	p.says("action.PrepareStore{AllDown:true Fenced:[c1]}")
 	// The task starts again only once nothing can run any longer where it was.
 	p.free("worker-0", "c9")
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-1", "worker-2", "worker-3")
 	p.wait(time.Minute)
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 }
 
@@ -340,11 +341,11 @@ func TestAGroupDoesNotWaitForALostNode(t *testing.T) {
 func TestAFailureIsChargedAlsoWhereOneIsLeftBehind(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.mute["TaskExited"], p.mute["Allocated"] = true, true
-	p.exit("worker-1", core.TaskExited{Code: 1, Error: "ValueError: bad batch", Step: 7})
+	p.exit("worker-1", event.TaskExited{Code: 1, Error: "ValueError: bad batch", Step: 7})
 	for _, other := range []string{"worker-2", "worker-3"} {
-		p.exit(other, core.TaskExited{Signal: 15, Stopped: true})
+		p.exit(other, event.TaskExited{Signal: 15, Stopped: true})
 	}
-	p.step(core.AgentDisconnected{Container: "c1", Silent: 5 * time.Second})
+	p.step(event.AgentDisconnected{Container: "c1", Silent: 5 * time.Second})
 	p.members("worker-1", "worker-2", "worker-3")
 	if a, b := p.named("worker-0"), p.named("worker-1"); a.Failures() != 0 || b.Failures() != 1 {
 		t.Errorf("worker-0 is charged with %d failures, worker-1, which failed, with %d\n%s", a.Failures(), b.Failures(), p.log.String())
@@ -356,20 +357,20 @@ func TestAFailureIsChargedAlsoWhereOneIsLeftBehind(t *testing.T) {
 // since the checkpoint directory was made safe to start from.
 func TestNobodyStartsBeforeWhatIsLeftBehindIsFenced(t *testing.T) {
 	p := playWith(t, elastic(1, 2), 3, 0, core.Limits{Grow: time.Minute})
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	p.preempt("c2")
 	p.free("worker-1", "c8")
 	p.wait(55 * time.Second)
 	p.mute["TaskExited"], p.mute["Allocated"] = true, true
-	p.step(core.AgentDisconnected{Container: "c1"})
+	p.step(event.AgentDisconnected{Container: "c1"})
 	p.mute["StorePrepared"] = true
 	p.wait(6 * time.Second) // worker-1 joins, and worker-0 is left behind
 	p.says("generation 2 works with 1 of 2 tasks (at least 1), without worker-0")
-	p.says("core.PrepareStore{AllDown:true Fenced:[c1]}")
+	p.says("action.PrepareStore{AllDown:true Fenced:[c1]}")
 	if p.named("worker-1").State == proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("worker-1 runs, and worker-0 may still save\n%s", p.log.String())
 	}
-	p.step(core.StorePrepared{})
+	p.step(event.StorePrepared{})
 	p.members("worker-1")
 }
 
@@ -378,17 +379,17 @@ func TestNobodyStartsBeforeWhatIsLeftBehindIsFenced(t *testing.T) {
 func TestAGroupIsMetElsewhereWhereOneIsLeftBehind(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.mute["Allocated"], p.mute["AgentPrepared"] = true, true
-	p.step(core.AgentDisconnected{Container: "c1"})
-	p.exit("worker-1", core.TaskExited{Code: 1, PeerLost: true})
+	p.step(event.AgentDisconnected{Container: "c1"})
+	p.exit("worker-1", event.TaskExited{Code: 1, PeerLost: true})
 	p.wait(3 * time.Second)
 	p.says("generation 1 works with 3 of 4 tasks (at least 2), without worker-0")
 	for _, c := range []string{"c2", "c3", "c4"} {
-		p.says("core.ChangePort{Container:" + c + " Port:20004}")
+		p.says("action.ChangePort{Container:" + c + " Port:20004}")
 	}
 	// Nobody starts who does not listen there, whatever was heard late.
-	p.step(core.AgentPrepared{Container: "c2", Port: 20000, PeerPort: 20000})
+	p.step(event.AgentPrepared{Container: "c2", Port: 20000, PeerPort: 20000})
 	p.starts("worker-1", false)
-	p.step(core.AgentPrepared{Container: "c2", Port: 31000, PeerPort: 20004})
+	p.step(event.AgentPrepared{Container: "c2", Port: 31000, PeerPort: 20004})
 	p.starts("worker-1", true)
 	if got := p.named("worker-1"); got.Port != 20004 || got.RealPort != 31000 {
 		t.Errorf("worker-1 listens on port %d, and its peers know it by %d", got.RealPort, got.Port)
@@ -398,9 +399,9 @@ func TestAGroupIsMetElsewhereWhereOneIsLeftBehind(t *testing.T) {
 	}
 
 	// Who has not heard of it is told again, by another application master, too.
-	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c2": "n1", "c3": "n2", "c4": "n0"}})
+	p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c2": "n1", "c3": "n2", "c4": "n0"}})
 	for i, c := range []string{"c2", "c3", "c4"} {
-		e := core.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i+1), Port: 20000, PeerPort: 20000}
+		e := event.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i+1), Port: 20000, PeerPort: 20000}
 		if c == "c2" {
 			e.Port, e.PeerPort, e.Attempt, e.Generation, e.TaskPID = 31000, 20004, 1, 1, 7
 		}
@@ -409,7 +410,7 @@ func TestAGroupIsMetElsewhereWhereOneIsLeftBehind(t *testing.T) {
 	p.starts("worker-2", false)
 	p.mute["AgentPrepared"] = false
 	for i, c := range []string{"c3", "c4"} {
-		p.step(core.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i+2), Port: 20000, PeerPort: 20000})
+		p.step(event.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i+2), Port: 20000, PeerPort: 20000})
 	}
 	p.members("worker-1", "worker-2", "worker-3")
 }
@@ -419,7 +420,7 @@ func TestAGroupIsMetWhereItWas(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.preempt("c3")
 	p.members("worker-0", "worker-1", "worker-3")
-	p.step(core.ContainerEnded{Container: "c4", Cause: core.CausePreempted})
+	p.step(event.ContainerEnded{Container: "c4", Cause: event.CausePreempted})
 	p.members("worker-0", "worker-1")
 	if strings.Contains(p.log.String(), "ChangePort") {
 		t.Errorf("the group takes other ports, and nobody knows the old ones\n%s", p.log.String())
@@ -438,19 +439,19 @@ func TestAGroupIsAMultiple(t *testing.T) {
 	roles := elastic(2, 6)
 	roles[0].Multiple = 2
 	p := playWith(t, roles, 3, 0, core.Limits{})
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	p.preempt("c2")
 	p.members("worker-0", "worker-2", "worker-3", "worker-4")
 	p.free("worker-1", "c9")
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2", "worker-3", "worker-4", "worker-5")
 }
 
 func TestAGroupKeepsItsSizeWhereTheCheckpointNeedsIt(t *testing.T) {
 	p := playElastic(t, core.Limits{QuorumWait: time.Second})
-	p.step(core.CheckpointSealed{FixedWorld: true})
+	p.step(event.CheckpointSealed{FixedWorld: true})
 	p.mute["Allocated"] = true
-	p.step(core.ContainerEnded{Container: "c4", Cause: core.CauseUnknown})
+	p.step(event.ContainerEnded{Container: "c4", Cause: event.CauseUnknown})
 	p.wait(time.Hour)
 	p.says("the newest checkpoint can be read by as many ranks only as have saved it, so the job waits until 4 of the role worker are there")
 	p.free("worker-3", "c9")
@@ -462,10 +463,10 @@ func TestAGroupDoesNotGrowWhereTheCheckpointForbidsIt(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.preempt("c4")
 	p.members("worker-0", "worker-1", "worker-2")
-	p.step(core.CheckpointSealed{FixedWorld: true})
+	p.step(event.CheckpointSealed{FixedWorld: true})
 	p.free("worker-3", "c9")
-	p.step(core.CheckpointSealed{FixedWorld: true})
-	p.exit("worker-1", core.TaskExited{Signal: 9})
+	p.step(event.CheckpointSealed{FixedWorld: true})
+	p.exit("worker-1", event.TaskExited{Signal: 9})
 	p.wait(time.Hour)
 	p.members("worker-0", "worker-1", "worker-2")
 }
@@ -475,16 +476,16 @@ func TestAnotherMasterKnowsWhoIsInTheGroup(t *testing.T) {
 	p.preempt("c3", "c4")
 	since := p.now
 	p.wait(time.Minute)
-	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 	p.members("worker-0", "worker-1")
-	if got := p.named("worker-2"); !got.Since.Equal(since) || got.ParkedBy != core.CausePreempted {
-		t.Errorf("worker-2 is parked since %s by %q; want %s and %q", got.Since, got.ParkedBy, since, core.CausePreempted)
+	if got := p.named("worker-2"); !got.Since.Equal(since) || got.ParkedBy != event.CausePreempted {
+		t.Errorf("worker-2 is parked since %s by %q; want %s and %q", got.Since, got.ParkedBy, since, event.CausePreempted)
 	}
 	if got := p.named("worker-0"); !got.Since.IsZero() {
 		t.Errorf("worker-0, which works, is parked since %s", got.Since)
 	}
 	for i, c := range []string{"c1", "c2"} {
-		p.step(core.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i), Port: 1, Attempt: 0})
+		p.step(event.AgentConnected{Container: c, Host: "h", PID: 1, Task: fmt.Sprintf("worker-%d", i), Port: 1, Attempt: 0})
 	}
 	if n := strings.Count(p.log.String(), "Absent:[2 3] WorldChanged:true}"); n != 4 {
 		t.Errorf("%d times an attempt was told who is in the group; want 4\n%s", n, p.log.String())
@@ -496,8 +497,8 @@ func TestParkedRanksGoFirst(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	named := func(container string) {
 		t.Helper()
-		p.step(core.PreemptionWarned{Containers: []string{container}, Within: 15 * time.Second})
-		p.step(core.CheckpointSealed{})
+		p.step(event.PreemptionWarned{Containers: []string{container}, Within: 15 * time.Second})
+		p.step(event.CheckpointSealed{})
 	}
 	p.mute["Allocated"] = true
 	named("c2")
@@ -526,8 +527,8 @@ func TestTheFirstRankStays(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := playElastic(t, core.Limits{})
 			p.mute["Allocated"] = true
-			p.step(core.PreemptionWarned{Containers: c.named, Strict: c.strict, Within: 15 * time.Second})
-			p.step(core.CheckpointSealed{})
+			p.step(event.PreemptionWarned{Containers: c.named, Strict: c.strict, Within: 15 * time.Second})
+			p.step(event.CheckpointSealed{})
 			p.members(c.want...)
 		})
 	}
@@ -537,7 +538,7 @@ func TestTheFirstRankStays(t *testing.T) {
 func TestAGroupDoesNotWaitForWhatTheSchedulerTook(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.mute["Allocated"] = true
-	p.step(core.ContainerEnded{Container: "c4", Cause: core.CausePreempted})
+	p.step(event.ContainerEnded{Container: "c4", Cause: event.CausePreempted})
 	p.members("worker-0", "worker-1", "worker-2")
 }
 
@@ -548,18 +549,18 @@ func TestWhatWasSavedBeforeATakeover(t *testing.T) {
 	p.preempt("c3", "c4")
 	p.members("worker-0", "worker-1")
 	p.free("worker-3", "w3")
-	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "w3": "n9"}})
+	p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "w3": "n9"}})
 	for c, pid := range map[string]int{"c1": 200, "c2": 200, "w3": 0} {
 		task := p.named(map[string]string{"c1": "worker-0", "c2": "worker-1", "w3": "worker-3"}[c])
-		p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: task.Name, Port: 20000, PeerPort: task.Port, Attempt: task.Attempt, Generation: 1, TaskPID: pid})
+		p.step(event.AgentConnected{Container: c, Host: "h", PID: 100, Task: task.Name, Port: 20000, PeerPort: task.Port, Attempt: task.Attempt, Generation: 1, TaskPID: pid})
 	}
-	p.step(core.CheckpointFound{FixedWorld: true})
+	p.step(event.CheckpointFound{FixedWorld: true})
 	p.members("worker-0", "worker-1")
 	if !p.job.Journal().FixedWorld {
 		t.Error("that as many ranks are needed is not known")
 	}
-	p.step(core.CheckpointFound{})
+	p.step(event.CheckpointFound{})
 	p.members("worker-0", "worker-1")
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 }

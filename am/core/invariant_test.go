@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -92,7 +93,7 @@ func (j *Job) misplaced(t *task) string {
 		return "a stop, or none"
 	case s == stopping && t.run.stop.until.IsZero() != (t.unreachable() || j.phase == reconciling || j.unsent(t.run.stop.asked)):
 		return "a time by which it must have ended, or none"
-	case t.run.stop.cause != CauseUnknown && !t.leavesNow():
+	case t.run.stop.cause != event.CauseUnknown && !t.leavesNow():
 		return "a cause to leave"
 	case t.run.finishBy.IsZero() == (s == finishing):
 		return "a time to finish, or none"

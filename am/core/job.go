@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -74,7 +76,7 @@ type Job struct {
 	phaseEnds time.Time      // while stopping and releasing
 
 	now     time.Time // of the present step
-	actions []Action
+	actions []action.Action
 }
 
 // gangStart is the common start of tasks that is awaited.
@@ -139,10 +141,10 @@ func (j *Job) Hosted(container string) (Task, bool) { return j.viewOf(j.hosted[c
 
 // Stopping is why the attempt in a container was told to end, and with StopToLeave for what cause
 // its task leaves; empty: it was not.
-func (j *Job) Stopping(container string) (StopReason, Cause) {
+func (j *Job) Stopping(container string) (event.StopReason, event.Cause) {
 	t := j.hosted[container]
 	if t == nil {
-		return "", CauseUnknown
+		return "", event.CauseUnknown
 	}
 	return t.run.stop.reason, t.run.stop.cause
 }
@@ -230,7 +232,7 @@ func (j *Job) Group() Group {
 func (j *Job) Limits() Limits { return j.limits }
 
 // Step takes in an event and returns what to do.
-func (j *Job) Step(now time.Time, e Event) []Action {
+func (j *Job) Step(now time.Time, e event.Event) []action.Action {
 	if j.Finished() {
 		return nil
 	}
@@ -257,9 +259,9 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 
 // isRoutine reports whether an event comes for as long as the job runs, and holds nothing
 // that another application master would have to know.
-func isRoutine(e Event) bool {
+func isRoutine(e event.Event) bool {
 	switch e.(type) {
-	case StepsReported, LivenessConfirmed, Sent:
+	case event.StepsReported, event.LivenessConfirmed, event.Sent:
 		return true
 	}
 	return false
@@ -281,7 +283,7 @@ var amounts = regexp.MustCompile(`\d[\d.]*( [KMGT]?B)?|nothing`)
 // wording is a reason without its amounts: one that differs in these alone is not told again.
 func wording(why string) string { return amounts.ReplaceAllString(why, "N") }
 
-func (j *Job) emit(a ...Action) { j.actions = append(j.actions, a...) }
+func (j *Job) emit(a ...action.Action) { j.actions = append(j.actions, a...) }
 
 // record adds a line to the event log; t is nil for what concerns the job.
 func (j *Job) record(t *task, kind, format string, args ...any) {
@@ -289,7 +291,7 @@ func (j *Job) record(t *task, kind, format string, args ...any) {
 	if t != nil {
 		name = t.name
 	}
-	j.emit(Record{Task: name, Kind: kind, Text: proto.Text(fmt.Sprintf(format, args...))}) // names of files may have any bytes
+	j.emit(action.Record{Task: name, Kind: kind, Text: proto.Text(fmt.Sprintf(format, args...))}) // names of files may have any bytes
 }
 
 // within counts the times that are not older than the window.
@@ -305,86 +307,86 @@ func (j *Job) within(at []time.Time) int {
 
 func (j *Job) any(is func(*task) bool) bool { return slices.ContainsFunc(j.tasks, is) }
 
-func (j *Job) handle(e Event) {
+func (j *Job) handle(e event.Event) {
 	switch e := e.(type) {
-	case Begin:
+	case event.Begin:
 		for _, t := range j.tasks {
 			j.ask(t)
 		}
-	case Recovered:
+	case event.Recovered:
 		j.recovered(e)
-	case Localizing:
+	case event.Localizing:
 		j.fetching(e)
-	case ContainerFound:
+	case event.ContainerFound:
 		j.found(e)
-	case Allocated:
+	case event.Allocated:
 		j.allocated(e)
-	case AgentConnected:
+	case event.AgentConnected:
 		j.attached(e)
-	case AgentPrepared:
+	case event.AgentPrepared:
 		j.prepared(e)
-	case Prewarmed:
+	case event.Prewarmed:
 		if s := j.spareByContainer(e.Container); s != nil {
 			s.ready = j.now
 		}
-	case TaskStarted:
+	case event.TaskStarted:
 		j.taskStarted(e)
-	case TaskExited:
+	case event.TaskExited:
 		j.exited(e)
-	case PeersNeeded:
+	case event.PeersNeeded:
 		j.peersNeeded = true
-	case TaskLingers:
+	case event.TaskLingers:
 		j.lingers(e)
-	case LetEnd:
+	case event.LetEnd:
 		j.letEnd(e)
-	case ContainerEnded:
+	case event.ContainerEnded:
 		j.containerEnded(e)
-	case LaunchFailed:
+	case event.LaunchFailed:
 		j.launchFailed(e)
-	case StorePrepared:
+	case event.StorePrepared:
 		j.storePrepared(e)
-	case Sent:
+	case event.Sent:
 		j.messagesSent(e)
-	case StepsReported:
+	case event.StepsReported:
 		j.stepped(e)
-	case LivenessConfirmed:
+	case event.LivenessConfirmed:
 		j.liveness = livenessWindow{e.Since, e.Until}
-	case AgentFailed:
+	case event.AgentFailed:
 		j.trouble(e)
-	case AgentDisconnected:
+	case event.AgentDisconnected:
 		j.agentLost(e)
-	case PreemptionWarned:
+	case event.PreemptionWarned:
 		j.preemptionWarned(e)
-	case PreemptionCanceled:
+	case event.PreemptionCanceled:
 		j.preemptionCanceled(e)
-	case NodeDecommissioning:
+	case event.NodeDecommissioning:
 		j.nodeDecommissioning(e)
-	case NodeRecommissioned:
+	case event.NodeRecommissioned:
 		j.nodeRecommissioned(e.Node, "")
-	case CheckpointFound:
+	case event.CheckpointFound:
 		j.newestIs(e.FixedWorld)
-	case CheckpointSealed:
+	case event.CheckpointSealed:
 		j.justSealed = true
 		j.newestIs(e.FixedWorld)
 		j.serviceSaved()
 		j.sealed()
-	case Waiting:
+	case event.Waiting:
 		if e.Why != "" && wording(e.Why) != wording(j.waiting) && !j.ending() {
-			j.record(nil, KindWaiting, "%s", e.Why)
+			j.record(nil, action.KindWaiting, "%s", e.Why)
 		}
 		j.waiting = e.Why
-	case Noted:
-		j.record(nil, KindNote, "%s", e.Text)
-	case Kill:
+	case event.Noted:
+		j.record(nil, action.KindNote, "%s", e.Text)
+	case event.Kill:
 		j.hurry()
 		j.end(proto.JobState_JOB_STATE_KILLED, e.Why)
-	case RestartRequested:
+	case event.RestartRequested:
 		j.restartRequested(e)
-	case ScaleRequested:
+	case event.ScaleRequested:
 		j.scaleRequested(e)
-	case Broken:
+	case event.Broken:
 		j.hurry()
 		j.end(proto.JobState_JOB_STATE_FAILED, e.Why)
-	case Tick:
+	case event.Tick:
 	}
 }

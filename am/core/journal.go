@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -78,7 +80,7 @@ type TaskRecord struct {
 	Parked                bool            `json:"parked,omitempty"`       // the generation that was formed last is without it
 	Surplus               bool            `json:"surplus,omitempty"`      // a person wants fewer tasks of its role
 	ParkedSince           int64           `json:"parked_since,omitempty"` // the others work without it, and what it was lost by
-	ParkedBy              Cause           `json:"parked_by,omitempty"`
+	ParkedBy              event.Cause     `json:"parked_by,omitempty"`
 	SuspectsServices      bool            `json:"suspects_services,omitempty"`
 	ConsistentServerState bool            `json:"consistent_server_state,omitempty"` // its attempt continues from what the services hold
 	// Stop is why its attempt was told to end; nil: it was not.
@@ -102,9 +104,9 @@ type TaskRecord struct {
 
 // StopRecord is why an attempt was told to end, in a Journal.
 type StopRecord struct {
-	Reason StopReason `json:"reason"`
-	Cause  Cause      `json:"cause,omitempty"` // for which its task leaves the container
-	By     int64      `json:"by,omitempty"`    // until when it has time, where it was given more than others
+	Reason event.StopReason `json:"reason"`
+	Cause  event.Cause      `json:"cause,omitempty"` // for which its task leaves the container
+	By     int64            `json:"by,omitempty"`    // until when it has time, where it was given more than others
 }
 
 // SpareRecord is the state of a spare container in a Journal.
@@ -240,8 +242,8 @@ func (j *Job) resumeTask(t *task, r TaskRecord) {
 // alone until its agent is back or its lease has expired; what is not there any longer is
 // asked for anew; what nobody knows is given back. Spares stay what they are, if they
 // were handed over.
-func (j *Job) recovered(e Recovered) {
-	j.record(nil, KindNote, "application master attempt %d has taken over %d containers", e.Attempt, len(e.Containers))
+func (j *Job) recovered(e event.Recovered) {
+	j.record(nil, action.KindNote, "application master attempt %d has taken over %d containers", e.Attempt, len(e.Containers))
 	known := j.recoveredSpares(e)
 	for _, t := range j.tasks {
 		switch {
@@ -259,7 +261,7 @@ func (j *Job) recovered(e Recovered) {
 	}
 	for _, c := range slices.Sorted(maps.Keys(e.Containers)) {
 		if !known[c] {
-			j.emit(Release{c})
+			j.emit(action.Release{Container: c})
 		}
 	}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
@@ -269,7 +271,7 @@ func (j *Job) recovered(e Recovered) {
 
 // recoveredTask waits for the agent of a task, and reports whether its container was
 // handed over.
-func (j *Job) recoveredTask(t *task, e Recovered) (there bool) {
+func (j *Job) recoveredTask(t *task, e event.Recovered) (there bool) {
 	j.becomeUnreachable(t, j.now, j.now.Add(j.limits.LeaseExpiry))
 	node, there := e.Containers[t.loc.container]
 	if there {

@@ -1,5 +1,10 @@
 package core
 
+import (
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
+)
+
 // A process that has done its work may be needed further: a TensorFlow session without
 // device filters is made on every task of the cluster, and waits for those that are not
 // there. In a job that has such sessions, processes linger after their work until no task
@@ -8,7 +13,7 @@ package core
 
 // lingers takes in that an attempt has done its work, and that its process stays. At the
 // job's end nobody needs it.
-func (j *Job) lingers(e TaskLingers) {
+func (j *Job) lingers(e event.TaskLingers) {
 	t := j.hosted[e.Container]
 	switch {
 	case t == nil || e.Attempt != t.run.number:
@@ -17,7 +22,7 @@ func (j *Job) lingers(e TaskLingers) {
 	case t.state == running:
 		if !t.run.lingered {
 			t.run.lingered = true
-			j.record(t, KindNote, "attempt %d has done its work; its process stays, as other tasks may need it", t.run.number)
+			j.record(t, action.KindNote, "attempt %d has done its work; its process stays, as other tasks may need it", t.run.number)
 		}
 		j.becomeLingering(t)
 	}
@@ -35,12 +40,12 @@ func (j *Job) endLingering() {
 
 func (j *Job) endLingeringOf(t *task) {
 	j.becomeLetEnd(t)
-	j.emit(EndLingering{t.loc.container})
+	j.emit(action.EndLingering{Container: t.loc.container})
 }
 
 // letEnd takes in that the agent has let the process of an attempt end. How long that takes is
 // the program's matter.
-func (j *Job) letEnd(e LetEnd) {
+func (j *Job) letEnd(e event.LetEnd) {
 	if t := j.hosted[e.Container]; t != nil && e.Attempt == t.run.number && t.state.active() && t.run.pid != 0 {
 		t.becomeAnswered()
 	}

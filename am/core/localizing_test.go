@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -20,10 +21,10 @@ func unpackingWithin(t *testing.T, limits core.Limits, spares int, d time.Durati
 	t.Helper()
 	p := playWith(t, psAndWorkers(0, 1), 3, spares, limits)
 	p.mute["AgentConnected"] = true
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	for end := p.now.Add(d); p.now.Before(end); {
 		p.wait(5 * time.Second)
-		p.step(core.Localizing{Container: "c1", What: "is fetching and unpacking venv.tar.gz (4 GB)"})
+		p.step(event.Localizing{Container: "c1", What: "is fetching and unpacking venv.tar.gz (4 GB)"})
 	}
 	return p
 }
@@ -38,8 +39,8 @@ func TestAnAgentIsWaitedForWhileItsContainerGetsItsFiles(t *testing.T) {
 		t.Errorf("what is unpacked is told %d times", n)
 	}
 	p.mute["AgentConnected"] = false
-	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100})
-	p.step(core.Localizing{Container: "c1", What: "is late"})
+	p.step(event.AgentConnected{Container: "c1", Host: "h", PID: 100})
+	p.step(event.Localizing{Container: "c1", What: "is late"})
 	if k = p.named("worker-0"); k.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("it is %s", k.State)
 	}
@@ -54,7 +55,7 @@ func TestTheLimitOfTheStartBeginsWhenFilesAreThere(t *testing.T) {
 	p := unpackingWithin(t, limits, 0, 12*time.Minute)
 	p.mute["AgentConnected"] = false
 	p.wait(20 * time.Second)
-	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100})
+	p.step(event.AgentConnected{Container: "c1", Host: "h", PID: 100})
 	if k := p.named("worker-0"); k.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("it is %s\n%s", k.State, p.log.String())
 	}

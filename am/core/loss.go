@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 )
 
 // lost records the loss of a task and, where its role's rule is that, brings the others down
 // for a common start.
-func (j *Job) lost(t *task, c Cause) {
+func (j *Job) lost(t *task, c event.Cause) {
 	at := j.now
 	if t.unreachable() { // nothing was heard of it since then
 		at = t.loc.silent
@@ -25,10 +28,10 @@ func (j *Job) lost(t *task, c Cause) {
 	}
 	t.loss.cause = c
 	j.markDirty(t)
-	if !c.own() && c != CausePeerLost && t.run.number >= 0 {
+	if !c.OfProgram() && c != event.CausePeerLost && t.run.number >= 0 {
 		j.earlyOf(t).Over = true // it may have been about to go well
 	}
-	j.emit(Record{Task: t.name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
+	j.emit(action.Record{Task: t.name, Kind: action.KindLost, TookMS: j.now.Sub(at).Milliseconds(),
 		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.run.number, 0), c, t.loss.why)})
 	if t.together() && (t.run.number >= 0 || j.phase == jobRunning) { // also where its first attempt has not begun
 		j.restart(t, "", j.afterLoss, (*task).together)
@@ -46,7 +49,7 @@ func (j *Job) restart(cause *task, why string, grace func(*task) time.Duration, 
 		if why == "" {
 			j.unexplained = cause
 		} else {
-			j.record(nil, KindNote, "generation %d: all tasks start again because %s %s", j.generation, cause.name, why)
+			j.record(nil, action.KindNote, "generation %d: all tasks start again because %s %s", j.generation, cause.name, why)
 		}
 	}
 	for _, t := range j.tasks {
@@ -55,8 +58,8 @@ func (j *Job) restart(cause *task, why string, grace func(*task) time.Duration, 
 		}
 		switch t.state {
 		case running, lingering:
-			t.loss.why = CauseRestartedAll.String()
-			j.halt(t, StopTogether, CauseUnknown, grace(t))
+			t.loss.why = event.CauseRestartedAll.String()
+			j.halt(t, event.StopTogether, event.CauseUnknown, grace(t))
 		case succeeded:
 			if t.together() { // otherwise its work is done
 				j.restartSucceeded(t)
@@ -95,25 +98,25 @@ func (j *Job) restartSucceeded(t *task) {
 }
 
 // halt has a task's attempt end within grace; 0: within what all get.
-func (j *Job) halt(t *task, why StopReason, c Cause, grace time.Duration) {
+func (j *Job) halt(t *task, why event.StopReason, c event.Cause, grace time.Duration) {
 	s := stop{reason: why, cause: c, allowance: allowance{left: j.stopLimit()}}
 	if grace == 0 {
 		j.becomeStopping(t, s)
-		j.emit(Stop{Container: t.loc.container, Stack: why.stacks()})
+		j.emit(action.Stop{Container: t.loc.container, Stack: why.ShowsStack()})
 		return
 	}
 	s.by = j.now.Add(grace)
 	j.becomeStopping(t, s)
-	j.emit(Vacate{t.loc.container, grace})
+	j.emit(action.Vacate{Container: t.loc.container, Grace: grace})
 }
 
 // continueStop takes in that an attempt is to end, as its agent reports it. An application master
 // before this one has decided that, and may not have written it down.
-func (j *Job) continueStop(t *task, s Stopping) {
+func (j *Job) continueStop(t *task, s event.Stopping) {
 	if t.state.ongoing() {
-		j.record(t, KindNote, "attempt %d was being stopped when this application master took over, which goes on with that", t.run.number)
-		reason, cause := s.continued()
-		j.becomeStopping(t, stop{reason: reason, cause: cause, by: s.by(j.now), allowance: allowance{left: j.stopLimit()}})
+		j.record(t, action.KindNote, "attempt %d was being stopped when this application master took over, which goes on with that", t.run.number)
+		reason, cause := continued(s)
+		j.becomeStopping(t, stop{reason: reason, cause: cause, by: stopsBy(s, j.now), allowance: allowance{left: j.stopLimit()}})
 		if t.together() {
 			j.restart(t, "was being stopped when this application master took over", graceOf(0), (*task).together)
 		}
@@ -134,18 +137,18 @@ func (j *Job) continueStop(t *task, s Stopping) {
 
 // continued is what follows the end of the attempt now. The job goes on as far as this
 // application master knows, also where the one before it had begun to end it.
-func (s Stopping) continued() (StopReason, Cause) {
+func continued(s event.Stopping) (event.StopReason, event.Cause) {
 	switch s.Reason {
-	case StopToLeave:
+	case event.StopToLeave:
 		return s.Reason, s.Cause
-	case StopStalled, StopRequested:
-		return s.Reason, CauseUnknown
+	case event.StopStalled, event.StopRequested:
+		return s.Reason, event.CauseUnknown
 	}
-	return StopTogether, CauseUnknown
+	return event.StopTogether, event.CauseUnknown
 }
 
-// by is until when the attempt has time to end; zero: that is over.
-func (s Stopping) by(now time.Time) time.Time {
+// stopsBy is until when the attempt has time to end; zero: that is over.
+func stopsBy(s event.Stopping, now time.Time) time.Time {
 	if s.KillIn <= 0 {
 		return time.Time{}
 	}
@@ -159,18 +162,18 @@ func (j *Job) stopLimit() time.Duration { return j.limits.Stop + j.limits.Kill }
 // and killed.
 func (j *Job) giveUpStopped(t *task) {
 	s := t.run.stop
-	t.loss.exit = TaskExited{}
+	t.loss.exit = event.TaskExited{}
 	t.loss.why = fmt.Sprintf("attempt %d was stopped on %s, and has not ended within %s of SIGKILL: a process that waits in the kernel, as for a disk or a driver that does not answer, cannot be ended",
 		t.run.number, t.loc.node, j.limits.Kill)
 	if t.run.pid == 0 {
 		t.loss.why = fmt.Sprintf("its agent on %s was told to start attempt %d, and then to stop it, and has said nothing of it", t.loc.node, t.run.number)
 	}
-	if s.reason == StopStalled && j.stalledForGood(t) {
+	if s.reason == event.StopStalled && j.stalledForGood(t) {
 		return
 	}
 	j.noteTrouble(t.loc.node, t.name+": "+t.loss.why, true)
 	j.loseConnected(t, t.loss.why, "the task's process does not end")
-	if s.reason == StopStalled && !j.ending() {
+	if s.reason == event.StopStalled && !j.ending() {
 		t.loss.suspectsServices = true
 		j.charge(t)
 	}
@@ -181,8 +184,8 @@ func (j *Job) giveUpStopped(t *task) {
 func (j *Job) giveUpSilent(t *task) {
 	why := fmt.Sprintf("its agent on %s was told to %s, and has not answered within %s, although it is connected", t.loc.node, t.loc.told.what, j.limits.Answer)
 	if t.state == succeeded {
-		j.record(t, KindNote, "%s; its container is given back", why)
-		j.emit(Release{t.loc.container})
+		j.record(t, action.KindNote, "%s; its container is given back", why)
+		j.emit(action.Release{Container: t.loc.container})
 		j.clearLocation(t)
 		return
 	}
@@ -196,8 +199,8 @@ func (j *Job) giveUpSilent(t *task) {
 func (j *Job) loseConnected(t *task, why, toAgent string) {
 	c := t.loc.container
 	j.awaitRelease(t, c, j.limits.LeaseExpiry)
-	j.emit(ReleaseAgent{c, toAgent}, Release{c})
-	j.loseContainer(t, CauseAgentLost, why)
+	j.emit(action.ReleaseAgent{Container: c, Why: toAgent}, action.Release{Container: c})
+	j.loseContainer(t, event.CauseAgentLost, why)
 }
 
 // lostLately reports whether a task was lost by no fault of its own a short while ago
@@ -210,7 +213,7 @@ func (j *Job) lostLately(t *task) bool {
 // agentLost: an agent without a connection tries to come back for as long as its lease
 // lasts, and then stops its task and ends. So the task is left to it until the lease has
 // expired, or its container has ended.
-func (j *Job) agentLost(e AgentDisconnected) {
+func (j *Job) agentLost(e event.AgentDisconnected) {
 	if e.Orderly || j.preempted(e.Container) { // it was released, or its node has ended it
 		j.endExpiry(e.Container)
 	}
@@ -225,24 +228,24 @@ func (j *Job) agentLost(e AgentDisconnected) {
 	switch {
 	case t == nil:
 	case j.ending() && !e.Orderly: // it may be saving logs, and has time for that
-		j.emit(Check{e.Container})
+		j.emit(action.Check{Container: e.Container})
 	case j.ending():
 		j.agentGone(t)
 	case t.state == succeeded:
-		j.emit(Release{t.loc.container})
+		j.emit(action.Release{Container: t.loc.container})
 		j.clearLocation(t)
 	case t.loc.orphan != nil && e.Orderly: // nothing more is reported of its container
 		j.agentGone(t)
-		j.loseContainer(t, CauseNodeLost, fmt.Sprintf("its agent%s has ended, too: %s", t.onNode(), t.loc.orphan.why))
+		j.loseContainer(t, event.CauseNodeLost, fmt.Sprintf("its agent%s has ended, too: %s", t.onNode(), t.loc.orphan.why))
 	default:
 		j.becomeUnreachable(t, heard, heard.Add(j.limits.LeaseExpiry))
-		j.emit(Check{e.Container})
+		j.emit(action.Check{Container: e.Container})
 		j.askEarly(t)
 	}
 }
 
 // launchFailed: the container has been given back.
-func (j *Job) launchFailed(e LaunchFailed) {
+func (j *Job) launchFailed(e event.LaunchFailed) {
 	s, t := j.spareByContainer(e.Container), j.hosted[e.Container]
 	switch {
 	case s != nil:
@@ -251,13 +254,13 @@ func (j *Job) launchFailed(e LaunchFailed) {
 	case j.ending():
 		j.clearLocation(t)
 	default:
-		j.loseContainer(t, CauseLaunch, e.Why)
+		j.loseContainer(t, event.CauseLaunch, e.Why)
 	}
 }
 
-func (j *Job) containerEnded(e ContainerEnded) {
+func (j *Job) containerEnded(e event.ContainerEnded) {
 	// Of a container that was given back, or preempted, YARN says so before its node has ended it.
-	if e.Cause != CauseNodeLost && e.Cause != CauseReleased && e.Cause != CausePreempted {
+	if e.Cause != event.CauseNodeLost && e.Cause != event.CauseReleased && e.Cause != event.CausePreempted {
 		j.endExpiry(e.Container)
 	}
 	if s := j.spareByContainer(e.Container); s != nil {
@@ -274,7 +277,7 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	}
 	why = strings.TrimSpace(why)
 	switch {
-	case e.Cause == CauseNodeLost && t.state == finishing && t.loc.agentPID != 0:
+	case e.Cause == event.CauseNodeLost && t.state == finishing && t.loc.agentPID != 0:
 		j.finishesAsOrphan(t, why)
 	case j.ending() || t.state == succeeded:
 		j.releaseAgent(t.loc.container, t.loc.agentPID)
@@ -282,8 +285,8 @@ func (j *Job) containerEnded(e ContainerEnded) {
 		if t.state.active() {
 			j.becomeStopped(t)
 		}
-	case e.Cause == CauseNodeLost && t.loc.orphan != nil: // as was known; its agent has until its deadline
-	case e.Cause == CauseNodeLost && !t.unreachable() && t.loc.agentPID != 0:
+	case e.Cause == event.CauseNodeLost && t.loc.orphan != nil: // as was known; its agent has until its deadline
+	case e.Cause == event.CauseNodeLost && !t.unreachable() && t.loc.agentPID != 0:
 		j.orphaned(t, why)
 	default:
 		j.lostContainer(t, e.Cause, why)
@@ -292,21 +295,21 @@ func (j *Job) containerEnded(e ContainerEnded) {
 
 // lostContainer gives up a container that has ended, and notes what follows for the
 // task.
-func (j *Job) lostContainer(t *task, c Cause, why string) {
+func (j *Job) lostContainer(t *task, c event.Cause, why string) {
 	shown := c
-	if c == CauseUnknown || c == CauseOwnFault {
-		shown = CauseAgentLost
+	if c == event.CauseUnknown || c == event.CauseOwnFault {
+		shown = event.CauseAgentLost
 	}
-	if c == CauseNodeLost && t.unreachable() { // what it ran may still be there
+	if c == event.CauseNodeLost && t.unreachable() { // what it ran may still be there
 		j.awaitExpiry(t, t.loc.container, t.loc.deadline)
 	}
-	if c == CausePreempted && t.loc.agentPID != 0 && t.state.active() {
+	if c == event.CausePreempted && t.loc.agentPID != 0 && t.state.active() {
 		j.awaitPreempted(t)
 	}
-	if c.memory() {
+	if c.OfMemory() {
 		why = j.grow(t, c)
 	}
-	charged := c.memory() && !j.unneeded(t)
+	charged := c.OfMemory() && !j.unneeded(t)
 	j.loseContainer(t, shown, why)
 	if charged && !j.ending() {
 		j.charge(t)
@@ -322,7 +325,7 @@ func (j *Job) awaitPreempted(t *task) {
 	r := t.releases[c]
 	r.preempted = true
 	t.releases[c] = r
-	j.emit(ReleaseAgent{c, "its container is preempted"})
+	j.emit(action.ReleaseAgent{Container: c, Why: "its container is preempted"})
 }
 
 // preempted reports whether a container was, so that its agent does not come back once it has
@@ -331,17 +334,13 @@ func (j *Job) preempted(container string) bool {
 	return j.anyExpiring && j.any(func(t *task) bool { return t.releases[container].preempted })
 }
 
-// memory reports whether a larger container would have done. NodeManagers limit virtual
-// memory in proportion to a container's size.
-func (c Cause) memory() bool { return c == CauseOutOfMemory || c == CauseVirtualLimit }
-
 // grow has a task that its container was too small for ask for half as much again, as
 // far as its role allows, and says so.
-func (j *Job) grow(t *task, c Cause) string {
+func (j *Job) grow(t *task, c event.Cause) string {
 	before := t.memoryMB
 	t.memoryMB = max(before, min(before*3/2, t.role.MemoryMaxMb))
 	what, remedy := fmt.Sprintf("it needed more than the %d MB of its container", before), ""
-	if c == CauseVirtualLimit {
+	if c == event.CauseVirtualLimit {
 		what = fmt.Sprintf("it reserved more virtual memory than its node allows a container of %d MB (yarn.nodemanager.vmem-pmem-ratio)", before)
 		remedy = "what is reserved is not used, so have yarn.nodemanager.vmem-check-enabled set to false on the nodes; until then, "
 	}
@@ -355,19 +354,19 @@ func (j *Job) grow(t *task, c Cause) string {
 // larger one, where its role allows that.
 func (j *Job) moveToGrow(t *task) {
 	before := t.memoryMB
-	t.loss.why = j.grow(t, CauseOutOfMemory)
+	t.loss.why = j.grow(t, event.CauseOutOfMemory)
 	if t.memoryMB == before {
 		return
 	}
 	c := t.loc.container
-	j.record(t, KindNote, "%s", t.loss.why)
-	j.emit(ReleaseAgent{c, "its task needs a larger container"}, Release{c})
+	j.record(t, action.KindNote, "%s", t.loss.why)
+	j.emit(action.ReleaseAgent{Container: c, Why: "its task needs a larger container"}, action.Release{Container: c})
 	j.becomeLost(t)
-	j.emit(Route{Cut: []string{t.name}})
+	j.emit(action.Route{Cut: []string{t.name}})
 	j.ask(t)
 }
 
-func (j *Job) trouble(e AgentFailed) {
+func (j *Job) trouble(e event.AgentFailed) {
 	if e.DirectoryRemoved {
 		j.dirRemoved = j.now
 	}
@@ -388,8 +387,8 @@ func (j *Job) trouble(e AgentFailed) {
 		j.noteTrouble(t.loc.node, t.name+": "+e.Detail, true)
 	}
 	c := t.loc.container
-	j.loseContainer(t, CauseLaunch, e.Detail)
-	j.emit(ReleaseAgent{c, "it could not prepare its task"}, Release{c})
+	j.loseContainer(t, event.CauseLaunch, e.Detail)
+	j.emit(action.ReleaseAgent{Container: c, Why: "it could not prepare its task"}, action.Release{Container: c})
 }
 
 // unneeded reports whether the job can do now without a task that has no attempt: the others
@@ -435,14 +434,14 @@ func (j *Job) startWithout(t *task) {
 }
 
 // loseContainer gives a task's container up and asks for another.
-func (j *Job) loseContainer(t *task, c Cause, why string) {
-	t.loss.why, t.loss.exit = why, TaskExited{}
+func (j *Job) loseContainer(t *task, c event.Cause, why string) {
+	t.loss.why, t.loss.exit = why, event.TaskExited{}
 	t.loss.blamesPeer = false
 	unneeded, without := j.unneeded(t), t.parked || t.surplus
 	switch {
-	case c == CausePreempted:
+	case c == event.CausePreempted:
 		j.notePreempted(t)
-	case c == CauseNodeLost: // like these, as often as the cluster likes
+	case c == event.CauseNodeLost: // like these, as often as the cluster likes
 	case !unneeded:
 		t.history.losses = append(t.history.losses, j.now)
 	default:
@@ -451,13 +450,13 @@ func (j *Job) loseContainer(t *task, c Cause, why string) {
 			t.loss.why += "; not counted, since the job can do without it"
 		}
 	}
-	if c == CauseLaunch || c == CauseDisksFailed {
+	if c == event.CauseLaunch || c == event.CauseDisksFailed {
 		j.noteTrouble(t.loc.node, t.name+": "+cmp.Or(why, c.String()), false)
 	}
 	hadAddress := t.loc.port != 0
 	if unneeded && without { // nobody notices
 		t.loss.cause = c
-		j.record(t, KindNote, "its container on %s is lost, and the others work without it: %s (%s)", t.loc.node, c, why)
+		j.record(t, action.KindNote, "its container on %s is lost, and the others work without it: %s (%s)", t.loc.node, c, why)
 		j.startWithout(t)
 	} else {
 		if t.run.number >= 0 && !t.parked {
@@ -467,7 +466,7 @@ func (j *Job) loseContainer(t *task, c Cause, why string) {
 	}
 	j.becomeLost(t)
 	if hadAddress {
-		j.emit(Route{Cut: []string{t.name}})
+		j.emit(action.Route{Cut: []string{t.name}})
 	}
 	if n := j.within(t.history.losses); n > j.limits.Losses {
 		j.fail(t, fmt.Sprintf("lost its container %s within %s; the last time: %s", times(n), j.limits.Window, why))

@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
 // TestLossesThatEndAJob: containers that are lost again and again are a reason
 // to give up, but not where the cluster loses or wants back the nodes.
 func TestLossesThatEndAJob(t *testing.T) {
-	for cause, want := range map[core.Cause]proto.JobState{
-		core.CauseKilled:    proto.JobState_JOB_STATE_FAILED,
-		core.CauseNodeLost:  proto.JobState_JOB_STATE_RUNNING,
-		core.CausePreempted: proto.JobState_JOB_STATE_RUNNING,
+	for cause, want := range map[event.Cause]proto.JobState{
+		event.CauseKilled:    proto.JobState_JOB_STATE_FAILED,
+		event.CauseNodeLost:  proto.JobState_JOB_STATE_RUNNING,
+		event.CausePreempted: proto.JobState_JOB_STATE_RUNNING,
 	} {
 		p := play(t, psAndWorkers(1, 1), 3)
-		p.step(core.Begin{})
+		p.step(event.Begin{})
 		for range 12 {
 			if state, _ := p.job.State(); state == proto.JobState_JOB_STATE_RUNNING {
-				p.step(core.ContainerEnded{Container: p.named("ps-0").Container, Cause: cause})
+				p.step(event.ContainerEnded{Container: p.named("ps-0").Container, Cause: cause})
 				p.wait(time.Minute)
 			}
 		}
@@ -34,8 +35,8 @@ func TestLossesThatEndAJob(t *testing.T) {
 // what was expected of it instead.
 func TestAServiceEnds(t *testing.T) {
 	p := play(t, psAndWorkers(1, 1), 0)
-	p.step(core.Begin{})
-	p.exit("ps-0", core.TaskExited{Detail: "exited with 0"})
+	p.step(event.Begin{})
+	p.exit("ps-0", event.TaskExited{Detail: "exited with 0"})
 	p.says("attempt 0: its process ended (exit code 0, but a ps must run until the others are done)")
 	p.state(proto.JobState_JOB_STATE_FAILED)
 	p.says("ps-0 failed once, and --restarts 0 allows no restart; the last time: exit code 0, but a ps must")
@@ -46,26 +47,26 @@ func TestAServiceEnds(t *testing.T) {
 func TestNothingIsAskedForOnceTheJobEnds(t *testing.T) {
 	for name, lose := range map[string]func(p *player){
 		"two agents are silent for too long": func(p *player) {
-			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled})
+			p.step(event.ContainerEnded{Container: "c1", Cause: event.CauseKilled})
 			p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
-			p.step(core.AgentDisconnected{Container: p.named("worker-0").Container})
-			p.step(core.AgentDisconnected{Container: "c2"})
+			p.step(event.AgentDisconnected{Container: p.named("worker-0").Container})
+			p.step(event.AgentDisconnected{Container: "c2"})
 			p.wait(13 * time.Second)
 		},
 		"an agent cannot be started": func(p *player) {
 			p.mute["AgentConnected"], p.mute["ContainerEnded"] = true, true
-			p.step(core.ContainerEnded{Container: p.named("worker-1").Container, Cause: core.CausePreempted})
+			p.step(event.ContainerEnded{Container: p.named("worker-1").Container, Cause: event.CausePreempted})
 			p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
-			p.step(core.Kill{Why: "killed"})
-			p.step(core.LaunchFailed{Container: p.named("worker-1").Container, Why: "no"})
+			p.step(event.Kill{Why: "killed"})
+			p.step(event.LaunchFailed{Container: p.named("worker-1").Container, Why: "no"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{Losses: 1})
-			p.step(core.Begin{})
+			p.step(event.Begin{})
 			lose(p)
 			_, after, ends := strings.Cut(p.log.String(), "the job is stopped")
-			if !ends || strings.Contains(after, "core.Ask") || strings.Contains(after, "core.Assign") {
+			if !ends || strings.Contains(after, "action.Ask") || strings.Contains(after, "action.Assign") {
 				t.Errorf("it ends: %v, and asks for containers after that\n%s", ends, p.log.String())
 			}
 		})
@@ -74,7 +75,7 @@ func TestNothingIsAskedForOnceTheJobEnds(t *testing.T) {
 
 func TestCausesAreNamed(t *testing.T) {
 	seen := map[string]bool{}
-	for c := core.CauseUnknown; c <= core.CauseVirtualLimit; c++ {
+	for c := event.CauseUnknown; c <= event.CauseVirtualLimit; c++ {
 		s := c.String()
 		if s == "" || seen[s] {
 			t.Errorf("cause %d has no text of its own: %q", c, s)
@@ -91,19 +92,19 @@ func TestAnAgentThatSavesItsLogsIsAwaited(t *testing.T) {
 		do   func(p *player, c string)
 	}{
 		{"it is back", func(p *player, c string) {
-			p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
-			p.says("core.ReleaseAgent{Container:" + c)
-			p.step(core.AgentDisconnected{Container: c, Orderly: true})
+			p.step(event.AgentConnected{Container: c, Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &event.TaskExited{}})
+			p.says("action.ReleaseAgent{Container:" + c)
+			p.step(event.AgentDisconnected{Container: c, Orderly: true})
 		}},
-		{"its container ends", func(p *player, c string) { p.step(core.ContainerEnded{Container: c, Exit: 0}) }},
+		{"its container ends", func(p *player, c string) { p.step(event.ContainerEnded{Container: c, Exit: 0}) }},
 		{"nothing is heard of it", func(p *player, c string) { p.wait(10 * time.Second) }},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			p := trains(t, psAndWorkers(0, 1), 3)
 			p.mute["AgentDisconnected"] = true
 			c := p.hosted["worker-0"]
-			p.exit("worker-0", core.TaskExited{})
-			p.step(core.AgentDisconnected{Container: c})
+			p.exit("worker-0", event.TaskExited{})
+			p.step(event.AgentDisconnected{Container: c})
 			p.wait(9 * time.Second)
 			if p.job.Finished() {
 				t.Fatalf("the container was given back under the agent:\n%s", p.log.String())
@@ -121,26 +122,26 @@ func TestRanksThatSaveTogether(t *testing.T) {
 	roles := ranks(3)
 	roles[0].SavesTogether = true
 	p := playWith(t, roles, 3, 0, core.Limits{Stop: 8 * time.Second})
-	p.step(core.Begin{})
-	p.exit("worker-1", core.TaskExited{Signal: 9})
-	for _, want := range []string{"core.Vacate{Container:c1 Grace:500ms}", "core.Vacate{Container:c3 Grace:500ms}"} {
+	p.step(event.Begin{})
+	p.exit("worker-1", event.TaskExited{Signal: 9})
+	for _, want := range []string{"action.Vacate{Container:c1 Grace:500ms}", "action.Vacate{Container:c3 Grace:500ms}"} {
 		if !strings.Contains(p.log.String(), want) {
 			t.Errorf("no %s\n%s", want, p.log.String())
 		}
 	}
 	p.wait(time.Minute)
 	mark := p.log.Len()
-	p.step(core.PreemptionWarned{Containers: []string{"c1"}, Strict: true, Within: 40 * time.Second})
+	p.step(event.PreemptionWarned{Containers: []string{"c1"}, Strict: true, Within: 40 * time.Second})
 	p.wait(30 * time.Second)
-	for _, want := range []string{"core.Vacate{Container:c1 Grace:10s}", "core.Vacate{Container:c2 Grace:10s}"} {
+	for _, want := range []string{"action.Vacate{Container:c1 Grace:10s}", "action.Vacate{Container:c2 Grace:10s}"} {
 		if !strings.Contains(p.since(mark), want) {
 			t.Errorf("before a container is given back: no %s\n%s", want, p.since(mark))
 		}
 	}
 
 	p = playWith(t, roles, 3, 0, core.Limits{Stop: -1})
-	p.step(core.Begin{})
-	p.exit("worker-1", core.TaskExited{Signal: 9})
+	p.step(event.Begin{})
+	p.exit("worker-1", event.TaskExited{Signal: 9})
 	if strings.Contains(p.log.String(), "Vacate") {
 		t.Errorf("they get longer than all do\n%s", p.log.String())
 	}
@@ -157,7 +158,7 @@ func TestWhatDoesNotEnd(t *testing.T) {
 		state proto.JobState
 	}{
 		"all start again together": {ranks(2), func(p *player) {
-			p.exit("worker-0", core.TaskExited{Code: 1, Error: "RuntimeError: NCCL"})
+			p.exit("worker-0", event.TaskExited{Code: 1, Error: "RuntimeError: NCCL"})
 		}, proto.JobState_JOB_STATE_RUNNING},
 		"a person asks for its restart": {psAndWorkers(1, 2), func(p *player) {
 			p.asks("worker-1")
@@ -168,15 +169,15 @@ func TestWhatDoesNotEnd(t *testing.T) {
 			p.wait(10 * time.Minute)
 		}, proto.JobState_JOB_STATE_RUNNING},
 		"it has to move": {psAndWorkers(1, 2), func(p *player) {
-			p.step(core.PreemptionWarned{Containers: []string{p.named("worker-1").Container}, Strict: true, Within: 16 * time.Second})
+			p.step(event.PreemptionWarned{Containers: []string{p.named("worker-1").Container}, Strict: true, Within: 16 * time.Second})
 			p.wait(8 * time.Second)
 		}, proto.JobState_JOB_STATE_RUNNING},
 		"another application master is there by then": {ranks(2), func(p *player) {
-			p.exit("worker-0", core.TaskExited{Code: 1, Error: "RuntimeError: NCCL"})
+			p.exit("worker-0", event.TaskExited{Code: 1, Error: "RuntimeError: NCCL"})
 			p.wait(20 * time.Second)
-			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+			p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 			for i, c := range []string{"c1", "c2"} {
-				e := core.AgentConnected{Container: c, Host: "h", PID: 100, Task: fmt.Sprintf("worker-%d", i), Port: 20000, PeerPort: 20000}
+				e := event.AgentConnected{Container: c, Host: "h", PID: 100, Task: fmt.Sprintf("worker-%d", i), Port: 20000, PeerPort: 20000}
 				if i == 1 {
 					e.TaskPID = 200
 				}
@@ -207,9 +208,9 @@ func TestWhatDoesNotEnd(t *testing.T) {
 				return
 			}
 			p.says(said)
-			p.says("core.Release{Container:" + left.Container + "}")
+			p.says("action.Release{Container:" + left.Container + "}")
 			p.says("the node " + left.Node + " is avoided")
-			if at := strings.Index(p.log.String(), said); strings.Contains(p.log.String()[at:], "core.Start{Container:"+left.Container) {
+			if at := strings.Index(p.log.String(), said); strings.Contains(p.log.String()[at:], "action.Start{Container:"+left.Container) {
 				t.Errorf("it starts again where something is left\n%s", p.log.String())
 			}
 			p.state(c.state)
@@ -224,14 +225,14 @@ func TestWhatDoesNotEnd(t *testing.T) {
 // while its agent is connected, however often that is not.
 func TestWhatDoesNotEndWhereItsAgentComesAndGoes(t *testing.T) {
 	p := play(t, ranks(2), 3)
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
-	p.exit("worker-0", core.TaskExited{Code: 1})
+	p.exit("worker-0", event.TaskExited{Code: 1})
 	for range 4 { // connected for 8 seconds, and then not for 8
 		p.wait(8 * time.Second)
-		p.step(core.AgentDisconnected{Container: "c2"})
+		p.step(event.AgentDisconnected{Container: "c2"})
 		p.wait(8 * time.Second)
-		p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, TaskPID: 200})
+		p.step(event.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, TaskPID: 200})
 	}
 	if strings.Contains(p.log.String(), "of SIGKILL") {
 		t.Fatalf("its agent was connected for 32 seconds\n%s", p.log.String())
@@ -256,28 +257,28 @@ func TestAnAgentThatDoesNotAnswer(t *testing.T) {
 	}{
 		"to start an attempt": {psAndWorkers(1, 2), func(p *player) {
 			p.mute["TaskStarted"] = true
-			p.exit("worker-1", core.TaskExited{Signal: 9})
+			p.exit("worker-1", event.TaskExited{Signal: 9})
 			delete(p.mute, "TaskStarted")
 		}, "start attempt 1"},
 		"to start one of those that start together": {ranks(2), func(p *player) {
-			p.exit("worker-0", core.TaskExited{Signal: 9})
-			p.step(core.AgentDisconnected{Container: p.hosted["worker-1"]})
+			p.exit("worker-0", event.TaskExited{Signal: 9})
+			p.step(event.AgentDisconnected{Container: p.hosted["worker-1"]})
 			p.mute["TaskStarted"] = true
-			p.step(core.AgentConnected{Container: p.hosted["worker-1"], Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000})
+			p.step(event.AgentConnected{Container: p.hosted["worker-1"], Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000})
 			delete(p.mute, "TaskStarted")
 		}, "start attempt 1"},
 		"to listen on another port": {elastic(), func(p *player) {
 			p.mute["Allocated"], p.mute["AgentPrepared"] = true, true
-			p.step(core.AgentDisconnected{Container: p.hosted["worker-2"]})
-			p.exit("worker-0", core.TaskExited{Code: 1, PeerLost: true})
+			p.step(event.AgentDisconnected{Container: p.hosted["worker-2"]})
+			p.exit("worker-0", event.TaskExited{Code: 1, PeerLost: true})
 			p.wait(3 * time.Second)
 			delete(p.mute, "Allocated")
 			delete(p.mute, "AgentPrepared")
-			p.step(core.AgentPrepared{Container: p.hosted["worker-0"], Port: p.named("worker-0").Port, PeerPort: p.named("worker-0").Port})
+			p.step(event.AgentPrepared{Container: p.hosted["worker-0"], Port: p.named("worker-0").Port, PeerPort: p.named("worker-0").Port})
 		}, "listen on port"},
 		"to let an attempt end that lingers": {psAndWorkers(1, 2), func(p *player) {
 			p.mute["LetEnd"] = true
-			p.step(core.TaskLingers{Container: p.hosted["worker-1"]})
+			p.step(event.TaskLingers{Container: p.hosted["worker-1"]})
 			delete(p.mute, "LetEnd")
 		}, "let attempt 0 end"},
 	} {
@@ -287,13 +288,13 @@ func TestAnAgentThatDoesNotAnswer(t *testing.T) {
 			c.tell(p)
 			failures, mark := p.named("worker-1").Failures(), p.log.Len()
 			p.wait(limits.Answer - 4*time.Second)
-			if strings.Contains(p.since(mark), "core.Release{Container:"+left.Container) {
+			if strings.Contains(p.since(mark), "action.Release{Container:"+left.Container) {
 				t.Fatalf("it is given up too early\n%s", p.log.String())
 			}
 			p.mute["AgentDisconnected"] = true
 			p.wait(5 * time.Second)
 			p.says("its agent on " + left.Node + " was told to " + c.told)
-			for _, want := range []string{"core.ReleaseAgent{Container:" + left.Container, "core.Release{Container:" + left.Container + "}"} {
+			for _, want := range []string{"action.ReleaseAgent{Container:" + left.Container, "action.Release{Container:" + left.Container + "}"} {
 				p.says(want)
 			}
 			if is := p.named("worker-1"); is.State == proto.TaskState_TASK_STATE_RUNNING {
@@ -313,13 +314,13 @@ func TestAnAgentThatDoesNotEnd(t *testing.T) {
 	p := trains(t, psAndWorkers(1, 2), 3)
 	p.mute["AgentDisconnected"] = true
 	left := p.hosted["worker-1"]
-	p.exit("worker-1", core.TaskExited{})
+	p.exit("worker-1", event.TaskExited{})
 	p.wait(limits.Answer - time.Second)
-	if strings.Contains(p.log.String(), "core.Release{") {
+	if strings.Contains(p.log.String(), "action.Release{") {
 		t.Fatalf("its agent may be saving logs\n%s", p.log.String())
 	}
 	p.wait(time.Second)
-	p.says("core.Release{Container:" + left + "}")
+	p.says("action.Release{Container:" + left + "}")
 	if is := p.named("worker-1"); is.State != proto.TaskState_TASK_STATE_SUCCEEDED {
 		t.Errorf("it is %s", is.State)
 	}
@@ -329,12 +330,12 @@ func TestAnAgentThatDoesNotEnd(t *testing.T) {
 // takes, also where that was told by another application master.
 func TestWhatIsAnsweredIsNotAwaited(t *testing.T) {
 	p := trains(t, psAndWorkers(1, 2), 3)
-	p.step(core.TaskLingers{Container: p.hosted["worker-1"]})
+	p.step(event.TaskLingers{Container: p.hosted["worker-1"]})
 	p.wait(10 * time.Minute)
 	p.mute["LetEnd"] = true
-	p.step(core.TaskLingers{Container: p.hosted["worker-0"]})
+	p.step(event.TaskLingers{Container: p.hosted["worker-0"]})
 	p.wait(10 * time.Second)
-	p.step(core.AgentDisconnected{Container: p.hosted["worker-0"]})
+	p.step(event.AgentDisconnected{Container: p.hosted["worker-0"]})
 	p.attach(p.hosted["worker-0"]) // it does not say that it lingers
 	p.wait(10 * time.Minute)
 	for _, task := range []string{"worker-0", "worker-1"} {
@@ -353,21 +354,21 @@ func TestTimesBeginWhenAgentsAreTold(t *testing.T) {
 		says   string
 		limit  time.Duration
 	}{
-		"to start": {"TaskStarted", func(p *player) { p.exit("worker-1", core.TaskExited{Signal: 9}) }, "start attempt 1", limits.Answer},
+		"to start": {"TaskStarted", func(p *player) { p.exit("worker-1", event.TaskExited{Signal: 9}) }, "start attempt 1", limits.Answer},
 		"to stop":  {"TaskExited", func(p *player) { p.asks("worker-1") }, "of SIGKILL", limits.Stop + limits.Kill},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{Journaled: true})
-			p.step(core.Begin{})
+			p.step(event.Begin{})
 			p.mute[c.answer], p.mute["AgentDisconnected"] = true, true
-			p.step(core.Sent{Until: p.now})
+			p.step(event.Sent{Until: p.now})
 			p.wait(time.Second)
 			c.tell(p)
 			p.wait(10 * time.Minute)
 			if strings.Contains(p.log.String(), c.says) {
 				t.Fatalf("it is given up, and was not told\n%s", p.log.String())
 			}
-			p.step(core.Sent{Until: p.now})
+			p.step(event.Sent{Until: p.now})
 			p.wait(c.limit - time.Second)
 			if strings.Contains(p.log.String(), c.says) {
 				t.Fatalf("it is given up too early\n%s", p.log.String())

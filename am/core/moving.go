@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 )
 
 // Some losses are announced: the scheduler says which containers it will take back, and
@@ -18,7 +21,7 @@ import (
 
 // preemptionWarned gives back what the scheduler wants. Where others would do as
 // well as the containers that it names, idle ones go first.
-func (j *Job) preemptionWarned(e PreemptionWarned) {
+func (j *Job) preemptionWarned(e event.PreemptionWarned) {
 	if j.ending() {
 		return
 	}
@@ -26,7 +29,7 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 	for _, c := range e.Containers {
 		if s := j.spareByContainer(c); s != nil {
 			j.giveUpSpare(s)
-			j.record(nil, KindNote, "the scheduler wants the spare container on %s back, and gets it", s.node)
+			j.record(nil, action.KindNote, "the scheduler wants the spare container on %s back, and gets it", s.node)
 			continue
 		}
 		t := j.hosted[c]
@@ -35,27 +38,27 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 		}
 		if s := j.idleFor(t); s != nil && !e.Strict {
 			j.giveUpSpare(s)
-			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets the spare one on %s in its place", t.name, s.node)
+			j.record(nil, action.KindNote, "the scheduler wants the container of %s back, and gets the spare one on %s in its place", t.name, s.node)
 			continue
 		}
 		if o := j.insteadOf(t); o != nil && !e.Strict {
-			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets that of %s in its place", t.name, o.name)
+			j.record(nil, action.KindNote, "the scheduler wants the container of %s back, and gets that of %s in its place", t.name, o.name)
 			t = o
 		}
 		var by earliest
 		by.consider(t.loc.leave.by) // it may move for another reason
 		by.consider(j.now.Add(min(j.limits.Save, e.Within/2)))
 		j.becomeLeaving(t, leaveOrder{by: by.time, grace: e.Within / 4, reason: leaveScheduler})
-		j.record(t, KindNote, "the scheduler takes its container on %s back within %s; it is stopped in order before that", t.loc.node, e.Within)
+		j.record(t, action.KindNote, "the scheduler takes its container on %s back within %s; it is stopped in order before that", t.loc.node, e.Within)
 	}
 }
 
 // preemptionCanceled leaves those tasks where they are whose attempts are not stopping.
-func (j *Job) preemptionCanceled(e PreemptionCanceled) {
+func (j *Job) preemptionCanceled(e event.PreemptionCanceled) {
 	for _, c := range e.Containers {
 		if t := j.hosted[c]; t != nil && t.loc.leave.reason == leaveScheduler && !t.surplus && !t.leavesNow() && !j.ending() {
 			j.becomeStaying(t)
-			j.record(t, KindNote, "the scheduler does not want its container on %s back any longer (%s); it stays there", t.loc.node, e.Why)
+			j.record(t, action.KindNote, "the scheduler does not want its container on %s back any longer (%s); it stays there", t.loc.node, e.Why)
 		}
 	}
 }
@@ -88,7 +91,7 @@ func (c closing) gone() time.Time {
 }
 
 // nodeDecommissioning begins to move tasks off a node.
-func (j *Job) nodeDecommissioning(e NodeDecommissioning) {
+func (j *Job) nodeDecommissioning(e event.NodeDecommissioning) {
 	c := closing{told: j.now, logged: j.closing[e.Node].logged}
 	if e.Within > 0 {
 		c.until = j.now.Add(e.Within)
@@ -108,7 +111,7 @@ func (j *Job) nodeDecommissioning(e NodeDecommissioning) {
 		// To end before it must would count as one of the attempts that YARN allows.
 		what += ", and the application master there is followed by another when the node goes"
 	}
-	j.record(nil, KindNote, "%s is taken out of service%s; %s", e.Node, when, what)
+	j.record(nil, action.KindNote, "%s is taken out of service%s; %s", e.Node, when, what)
 }
 
 // tasksOn counts the tasks that have a container on a node.
@@ -132,7 +135,7 @@ func (j *Job) nodeRecommissioned(node, how string) {
 		}
 	}
 	if logged {
-		j.record(nil, KindNote, "%s is in service again%s", node, how)
+		j.record(nil, action.KindNote, "%s is in service again%s", node, how)
 	}
 }
 
@@ -166,7 +169,7 @@ func (j *Job) forgetClosed() {
 		if c := j.closing[node]; j.past(j.forgottenAt(node)) {
 			delete(j.closing, node)
 			if c.logged {
-				j.record(nil, KindNote, "%s is not avoided any longer: nothing was heard of it since it was to be taken out of service", node)
+				j.record(nil, action.KindNote, "%s is not avoided any longer: nothing was heard of it since it was to be taken out of service", node)
 			}
 		}
 	}
@@ -211,7 +214,7 @@ func (j *Job) orphaned(t *task, why string) {
 			j.becomeStaying(o) // it waits for this one
 		}
 	}
-	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there; it moves", t.loc.node, why)
+	j.record(t, action.KindNote, "YARN has lost its container on %s (%s), and it still runs there; it moves", t.loc.node, why)
 }
 
 // evict has a task leave at once a container whose directory was removed: a NodeManager
@@ -229,7 +232,7 @@ func (j *Job) evict(t *task, why string) {
 			j.giveUpSpare(s)
 		}
 	}
-	j.record(t, KindNote, "%s; it leaves at once", why)
+	j.record(t, action.KindNote, "%s; it leaves at once", why)
 }
 
 // evictedLately reports whether what tasks saved together may be incomplete, because one
@@ -296,18 +299,18 @@ func (j *Job) vacate() {
 }
 
 // leaveCause is why a task leaves its container; leaves says that its node is the reason.
-func (j *Job) leaveCause(t *task, leaves bool) Cause {
+func (j *Job) leaveCause(t *task, leaves bool) event.Cause {
 	switch {
 	case t.surplus:
-		return CauseScaledDown
+		return event.CauseScaledDown
 	case !leaves || j.leavesOnlySlow(t) && t.loc.leave.reason == leaveScheduler:
-		return CausePreempted
+		return event.CausePreempted
 	case t.loc.orphan != nil:
-		return CauseNodeLost
+		return event.CauseNodeLost
 	case j.leavesOnlySlow(t):
-		return CauseStraggler
+		return event.CauseStraggler
 	}
-	return CauseNodeDecommissioned
+	return event.CauseNodeDecommissioned
 }
 
 // moveNext gets a stand-in for each of the tasks that must move, and has the next one
@@ -347,7 +350,7 @@ func (j *Job) moveNext(moving []*task) {
 			wait, grace = min(wait, by.Sub(j.now)/4), min(grace, by.Sub(j.now)/4)
 		}
 		if j.leavesOnlySlow(t) && t.together() { // it has waited for that
-			j.leaveContainer(t, CauseStraggler, grace)
+			j.leaveContainer(t, event.CauseStraggler, grace)
 			return
 		}
 		j.becomeLeaving(t, leaveOrder{by: j.now.Add(wait), grace: grace})
@@ -380,12 +383,12 @@ func (j *Job) sealed() {
 }
 
 // leaveContainer has a task leave its container because of what was announced.
-func (j *Job) leaveContainer(t *task, c Cause, grace time.Duration) {
+func (j *Job) leaveContainer(t *task, c event.Cause, grace time.Duration) {
 	switch {
-	case t.state == stopping && t.run.stop.reason == StopTogether:
-		j.becomeStoppingTo(t, StopToLeave, c)
+	case t.state == stopping && t.run.stop.reason == event.StopTogether:
+		j.becomeStoppingTo(t, event.StopToLeave, c)
 	case t.state.active():
-		j.halt(t, StopToLeave, c, grace)
+		j.halt(t, event.StopToLeave, c, grace)
 		if t.together() { // what they save, they may have to save together
 			j.restart(t, "has to leave its container", graceOf(grace), (*task).together)
 		}
@@ -395,9 +398,9 @@ func (j *Job) leaveContainer(t *task, c Cause, grace time.Duration) {
 }
 
 // depart gives up the container of a task whose attempt has ended, or that has none.
-func (j *Job) depart(t *task, c Cause) {
+func (j *Job) depart(t *task, c event.Cause) {
 	container, node := t.loc.container, t.loc.node
-	if c == CausePreempted {
+	if c == event.CausePreempted {
 		j.notePreempted(t)
 	}
 	if t.state.active() {
@@ -410,7 +413,7 @@ func (j *Job) depart(t *task, c Cause) {
 		j.noteFault(t, FaultLost, 0)
 		j.lost(t, c)
 	} else {
-		j.record(t, KindNote, "it leaves %s: %s", node, c)
+		j.record(t, action.KindNote, "it leaves %s: %s", node, c)
 		j.startWithout(t)
 	}
 	if t.loc.agentPID != 0 {
@@ -420,14 +423,14 @@ func (j *Job) depart(t *task, c Cause) {
 			t.departed = map[string]bool{}
 		}
 		t.departed[container] = true
-		j.emit(ReleaseAgent{container, c.String()})
+		j.emit(action.ReleaseAgent{Container: container, Why: c.String()})
 	} else {
-		j.emit(Release{container})
+		j.emit(action.Release{Container: container})
 	}
 	hadAddress := t.loc.port != 0
 	j.becomeLost(t)
 	if hadAddress {
-		j.emit(Route{Cut: []string{t.name}})
+		j.emit(action.Route{Cut: []string{t.name}})
 	}
 	j.ask(t)
 }

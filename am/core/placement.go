@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/am/core/action"
 	"holdfast/proto"
 )
 
@@ -64,7 +65,7 @@ func (j *Job) noteTrouble(node, why string, decisive bool) {
 		j.nodeTrouble[node] = append(j.nodeTrouble[node], trouble{j.now, why})
 	}
 	if before < troublesToAvoid && before+n >= troublesToAvoid {
-		j.record(nil, KindNote, "the node %s is avoided for %s, while others have room: %s", node, j.limits.Window, why)
+		j.record(nil, action.KindNote, "the node %s is avoided for %s, while others have room: %s", node, j.limits.Window, why)
 	}
 }
 

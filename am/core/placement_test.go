@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 )
 
 // TestASpreadRoleIsKeptApart: a request for a task names the containers of the role's other
@@ -15,14 +17,14 @@ func TestASpreadRoleIsKeptApart(t *testing.T) {
 	roles := psAndWorkers(2, 1)
 	roles[0].Spread = true
 	p := playWith(t, roles, 3, 0, core.Limits{})
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	ps := map[string]string{}
 	for _, name := range []string{"ps-0", "ps-1"} {
 		ps[name] = p.named(name).Container
 	}
-	var asks []core.Ask
-	for _, a := range p.job.Step(p.now, core.ContainerEnded{Container: ps["ps-0"], Cause: core.CauseKilled, Diagnostics: "killed"}) {
-		if a, ok := a.(core.Ask); ok {
+	var asks []action.Ask
+	for _, a := range p.job.Step(p.now, event.ContainerEnded{Container: ps["ps-0"], Cause: event.CauseKilled, Diagnostics: "killed"}) {
+		if a, ok := a.(action.Ask); ok {
 			asks = append(asks, a)
 		}
 	}
@@ -37,11 +39,11 @@ func TestARequestNamesWhereOthersAre(t *testing.T) {
 	roles := psAndWorkers(1, 2)
 	roles[0].AntiAffinity, roles[1].Pack = []string{"worker"}, true
 	p := playWith(t, roles, 3, 0, core.Limits{})
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	at := func(name string) string { return p.named(name).Container }
 	lost, server, other := at("worker-0"), at("ps-0"), at("worker-1")
-	for _, a := range p.job.Step(p.now, core.ContainerEnded{Container: lost, Cause: core.CauseKilled, Diagnostics: "killed"}) {
-		if a, ok := a.(core.Ask); ok && (a.Task != "worker-0" || !slices.Equal(a.Apart, []string{server}) || !slices.Equal(a.Near, []string{other})) {
+	for _, a := range p.job.Step(p.now, event.ContainerEnded{Container: lost, Cause: event.CauseKilled, Diagnostics: "killed"}) {
+		if a, ok := a.(action.Ask); ok && (a.Task != "worker-0" || !slices.Equal(a.Apart, []string{server}) || !slices.Equal(a.Near, []string{other})) {
 			t.Errorf("asked for %+v, want it apart from %s and near %s", a, server, other)
 		} else if ok {
 			return
@@ -54,20 +56,20 @@ func TestARequestNamesWhereOthersAre(t *testing.T) {
 // until when; another application master knows that, and the failures are forgotten.
 func TestNodesAreAvoidedForAWhile(t *testing.T) {
 	p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{})
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	begin := p.now
 	node := p.named("worker-0").Node
-	fail := func(cause core.Cause) {
+	fail := func(cause event.Cause) {
 		c := p.named("worker-0")
-		p.step(core.ContainerEnded{Container: c.Container, Cause: cause, Diagnostics: "a disk is broken"})
+		p.step(event.ContainerEnded{Container: c.Container, Cause: cause, Diagnostics: "a disk is broken"})
 	}
-	if fail(core.CauseDisksFailed); len(p.job.AvoidedNodes()) != 0 {
+	if fail(event.CauseDisksFailed); len(p.job.AvoidedNodes()) != 0 {
 		t.Errorf("after one failure: %+v", p.job.AvoidedNodes())
 	}
 	for p.named("worker-0").Node != node {
-		fail(core.CauseKilled)
+		fail(event.CauseKilled)
 	}
-	fail(core.CauseDisksFailed)
+	fail(event.CauseDisksFailed)
 	check := func() {
 		t.Helper()
 		l := p.job.AvoidedNodes()
@@ -80,10 +82,10 @@ func TestNodesAreAvoidedForAWhile(t *testing.T) {
 	for _, k := range p.job.Tasks() {
 		containers[k.Container] = k.Node
 	}
-	p.takeOver(core.Recovered{Containers: containers})
+	p.takeOver(event.Recovered{Containers: containers})
 	check()
 	p.wait(time.Hour)
-	p.step(core.Tick{})
+	p.step(event.Tick{})
 	if l := p.job.AvoidedNodes(); len(l) != 0 {
 		t.Errorf("an hour later: %+v", l)
 	}
@@ -95,15 +97,15 @@ func TestANodeThatYARNUsesAgainIsNotLeft(t *testing.T) {
 	p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{})
 	elsewhere := p.node
 	p.node = func(c int) string { return elsewhere(3 * c) } // n0
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	p.node = func(int) string { return "n1" }
 	lose := func() {
 		t.Helper()
-		p.step(core.ContainerEnded{Container: p.named("worker-0").Container, Cause: core.CauseKilled, Diagnostics: "killed"})
+		p.step(event.ContainerEnded{Container: p.named("worker-0").Container, Cause: event.CauseKilled, Diagnostics: "killed"})
 	}
 	lose()
 	p.node = func(int) string { return "n2" }
-	p.step(core.NodeDecommissioning{Node: "n1", Within: time.Minute})
+	p.step(event.NodeDecommissioning{Node: "n1", Within: time.Minute})
 	p.wait(2 * time.Minute)
 	if on := p.named("worker-0").Node; on != "n2" {
 		t.Fatalf("worker-0 is on %s", on)
@@ -131,15 +133,15 @@ func TestANodeThatYARNUsesAgainIsNotLeft(t *testing.T) {
 func TestAContainerOnANodeThatClosesSaysNothing(t *testing.T) {
 	p := playWith(t, psAndWorkers(0, 1), 3, 0, core.Limits{})
 	p.node = func(int) string { return "n1" }
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	request := ""
-	for _, a := range p.job.Step(p.now, core.NodeDecommissioning{Node: "n1", Within: 10 * time.Minute}) {
-		if ask, is := a.(core.Ask); is {
+	for _, a := range p.job.Step(p.now, event.NodeDecommissioning{Node: "n1", Within: 10 * time.Minute}) {
+		if ask, is := a.(action.Ask); is {
 			request = ask.Request
 		}
 	}
 	p.mute["Allocated"] = true // the answer to the next ask
-	p.step(core.Allocated{Request: request, Container: "c9", Node: "n1"})
+	p.step(event.Allocated{Request: request, Container: "c9", Node: "n1"})
 	if l := p.job.AvoidedNodes(); len(l) != 1 || l[0].Node != "n1" {
 		t.Errorf("avoided: %+v", l)
 	}
@@ -152,10 +154,10 @@ func TestANodeThatClosedIsAvoidedForAWhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{})
 			p.node = func(c int) string { return fmt.Sprintf("n%d", c) }
-			p.step(core.Begin{})
+			p.step(event.Begin{})
 			node := p.named("worker-0").Node
 			p.mute["Allocated"] = true
-			p.step(core.NodeDecommissioning{Node: node, Within: within})
+			p.step(event.NodeDecommissioning{Node: node, Within: within})
 			p.wait(3 * time.Second)
 			if l := p.job.AvoidedNodes(); len(l) != 1 || !l[0].Until.IsZero() {
 				t.Errorf("with a task there: %+v", l)
@@ -164,7 +166,7 @@ func TestANodeThatClosedIsAvoidedForAWhile(t *testing.T) {
 			for _, c := range p.job.Spares() {
 				t.Errorf("a spare: %+v", c)
 			}
-			p.step(core.ContainerEnded{Container: p.named("worker-0").Container, Cause: core.CauseKilled, Diagnostics: "killed"})
+			p.step(event.ContainerEnded{Container: p.named("worker-0").Container, Cause: event.CauseKilled, Diagnostics: "killed"})
 			until := time.Unix(1000, 0).Add(within + time.Hour)
 			if l := p.job.AvoidedNodes(); len(l) != 1 || l[0].Node != node || !l[0].Until.Equal(until) {
 				t.Errorf("avoided: %+v, want %s until %v", l, node, until)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -37,7 +39,7 @@ type player struct {
 	forgets    bool              // takeOver finds no journal
 	known      []core.TaskRecord // and what then is known of tasks
 	hosted     map[string]string
-	lastEnd    core.Finish
+	lastEnd    action.Finish
 }
 
 // usual leaves out of a transcript what is so of nearly all.
@@ -68,13 +70,13 @@ func playWith(t *testing.T, roles []*proto.RoleSpec, restarts, spares int, limit
 }
 
 // step gives an event to the job and lets the cluster answer.
-func (p *player) step(e core.Event) {
+func (p *player) step(e event.Event) {
 	p.t.Helper()
-	queue := []core.Event{e}
+	queue := []event.Event{e}
 	for len(queue) > 0 {
 		e, queue = queue[0], queue[1:]
 		text := fmt.Sprintf("%+v", e)
-		if a, ok := e.(core.AgentConnected); ok && a.Exited != nil {
+		if a, ok := e.(event.AgentConnected); ok && a.Exited != nil {
 			x := *a.Exited
 			a.Exited = nil
 			text = fmt.Sprintf("%+v, exited %+v", a, x)
@@ -83,7 +85,7 @@ func (p *player) step(e core.Event) {
 			a.Stopping = nil
 			text = fmt.Sprintf("%+v, stopping %+v", a, s)
 		}
-		if s, ok := e.(core.StepsReported); ok && len(s.Counts) > 0 {
+		if s, ok := e.(event.StepsReported); ok && len(s.Counts) > 0 {
 			text = ""
 			for _, c := range s.Counts {
 				text += fmt.Sprintf(" %s: step %d, %d reports, at work %d of %d;", c.Task, c.Step, c.Reports, c.Works, c.Looks)
@@ -93,25 +95,25 @@ func (p *player) step(e core.Event) {
 		fmt.Fprintf(&p.log, "%6.1fs %T%s\n", p.now.Sub(p.start).Seconds(), e, text)
 		for _, a := range p.job.Step(p.now, e) {
 			fmt.Fprintf(&p.log, "          -> %T%s\n", a, usual.Replace(fmt.Sprintf("%+v", a)))
-			if next := p.answer(a); next != nil && !p.mute[strings.TrimPrefix(fmt.Sprintf("%T", next), "core.")] {
+			if next := p.answer(a); next != nil && !p.mute[strings.TrimPrefix(fmt.Sprintf("%T", next), "event.")] {
 				queue = append(queue, next)
 			}
 		}
 	}
 }
 
-func (p *player) answer(a core.Action) core.Event {
+func (p *player) answer(a action.Action) event.Event {
 	switch a := a.(type) {
-	case core.Ask:
+	case action.Ask:
 		if a.Request == p.unanswered {
 			return nil
 		}
 		p.containers++
 		c := fmt.Sprintf("c%d", p.containers)
-		return core.Allocated{Request: a.Request, Container: c, Node: p.node(p.containers)}
-	case core.Launch:
-		return core.AgentConnected{Container: a.Container, Host: "h", PID: 100}
-	case core.Assign:
+		return event.Allocated{Request: a.Request, Container: c, Node: p.node(p.containers)}
+	case action.Launch:
+		return event.AgentConnected{Container: a.Container, Host: "h", PID: 100}
+	case action.Assign:
 		port := a.Port
 		if port == 0 {
 			port = p.port(a.Task, a.Container)
@@ -120,28 +122,28 @@ func (p *player) answer(a core.Action) core.Event {
 			port = -taken
 		}
 		p.hosted[a.Task] = a.Container
-		return core.AgentPrepared{Container: a.Container, Port: port}
-	case core.ChangePort:
-		return core.AgentPrepared{Container: a.Container, Port: a.Port, PeerPort: a.Port}
-	case core.EndLingering:
-		return core.LetEnd{Container: a.Container, Attempt: p.task(a.Container).Attempt}
-	case core.Start:
-		return core.TaskStarted{Container: a.Container, Attempt: a.Attempt, PID: 200}
-	case core.Vacate:
-		return p.answer(core.Stop{Container: a.Container})
-	case core.Stop:
-		e := core.TaskExited{Container: a.Container, Attempt: p.task(a.Container).Attempt, Signal: 15, Stopped: true}
+		return event.AgentPrepared{Container: a.Container, Port: port}
+	case action.ChangePort:
+		return event.AgentPrepared{Container: a.Container, Port: a.Port, PeerPort: a.Port}
+	case action.EndLingering:
+		return event.LetEnd{Container: a.Container, Attempt: p.task(a.Container).Attempt}
+	case action.Start:
+		return event.TaskStarted{Container: a.Container, Attempt: a.Attempt, PID: 200}
+	case action.Vacate:
+		return p.answer(action.Stop{Container: a.Container})
+	case action.Stop:
+		e := event.TaskExited{Container: a.Container, Attempt: p.task(a.Container).Attempt, Signal: 15, Stopped: true}
 		if a.Stack {
 			e.Stack = []string{"Current thread 0x1 (most recent call first):", `  File "session.py", line 7 in wait`, `  File "train.py", line 3 in <module>`}
 		}
 		return e
-	case core.ReleaseAgent:
-		return core.AgentDisconnected{Container: a.Container, Orderly: true}
-	case core.Release:
-		return core.ContainerEnded{Container: a.Container, Cause: core.CauseReleased}
-	case core.PrepareStore:
-		return core.StorePrepared{Notes: []string{"checkpoint 12 is used"}}
-	case core.Finish:
+	case action.ReleaseAgent:
+		return event.AgentDisconnected{Container: a.Container, Orderly: true}
+	case action.Release:
+		return event.ContainerEnded{Container: a.Container, Cause: event.CauseReleased}
+	case action.PrepareStore:
+		return event.StorePrepared{Notes: []string{"checkpoint 12 is used"}}
+	case action.Finish:
 		p.lastEnd = a
 	}
 	return nil
@@ -164,7 +166,7 @@ func (p *player) named(name string) core.Task {
 }
 
 // takeOver replaces the job by one that knows the journal only.
-func (p *player) takeOver(e core.Recovered) {
+func (p *player) takeOver(e event.Recovered) {
 	p.t.Helper()
 	var tasks []core.Task
 	for _, t := range p.job.Tasks() {
@@ -187,7 +189,7 @@ func (p *player) takeOver(e core.Recovered) {
 }
 
 // exit ends the attempt that runs as a task.
-func (p *player) exit(task string, e core.TaskExited) {
+func (p *player) exit(task string, e event.TaskExited) {
 	p.t.Helper()
 	t := p.named(task)
 	e.Container, e.Attempt = t.Container, t.Attempt
@@ -211,7 +213,7 @@ func (p *player) wait(d time.Duration) {
 			p.t.Fatal("time does not go on")
 		}
 		p.now = next
-		p.step(core.Tick{})
+		p.step(event.Tick{})
 	}
 }
 

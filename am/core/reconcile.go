@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -17,62 +19,62 @@ import (
 // for, started or stopped.
 type reconciliation struct {
 	known  Journal // from other sources: may be out of date, and empty
-	first  Recovered
+	first  event.Recovered
 	until  time.Time    // unless a gap in the updates of the liveness file comes before (confirmedExpiry)
 	events []timedEvent // in order, to be taken in afterwards
 
-	missing map[string]bool            // containers of first that have not reported
-	reports map[string]*AgentConnected // by container, the last
-	ended   map[string]bool            // containers in which nothing can run
+	missing map[string]bool                  // containers of first that have not reported
+	reports map[string]*event.AgentConnected // by container, the last
+	ended   map[string]bool                  // containers in which nothing can run
 }
 
 type timedEvent struct {
 	at    time.Time
-	event Event
+	event event.Event
 }
 
 func newReconciliation(known Journal) *reconciliation {
-	return &reconciliation{known: known, missing: map[string]bool{}, reports: map[string]*AgentConnected{}, ended: map[string]bool{}}
+	return &reconciliation{known: known, missing: map[string]bool{}, reports: map[string]*event.AgentConnected{}, ended: map[string]bool{}}
 }
 
 // takeReport takes in an event while reconciling, and decides once it may.
-func (j *Job) takeReport(e Event) {
+func (j *Job) takeReport(e event.Event) {
 	r := j.reconciliation
 	over := false
 	switch e := e.(type) {
-	case Recovered:
+	case event.Recovered:
 		r.first, r.until = e, j.now.Add(j.limits.LeaseExpiry)
 		j.waiting = "for what the agents report to the new application master"
 		for c := range e.Containers {
 			r.missing[c] = true
 		}
-		j.record(nil, KindNote, "where the tasks are is not known any longer: application master attempt %d waits for what the agents in %d containers report, for %s or a little more", e.Attempt, len(e.Containers), j.limits.LeaseExpiry)
-	case LivenessConfirmed:
+		j.record(nil, action.KindNote, "where the tasks are is not known any longer: application master attempt %d waits for what the agents in %d containers report, for %s or a little more", e.Attempt, len(e.Containers), j.limits.LeaseExpiry)
+	case event.LivenessConfirmed:
 		j.liveness = livenessWindow{e.Since, e.Until}
-	case AgentConnected:
+	case event.AgentConnected:
 		delete(r.missing, e.Container)
 		r.reports[e.Container] = &e
 		r.noteNumbers(e)
-	case ContainerFound:
+	case event.ContainerFound:
 		r.first.Containers[e.Container] = e.Node
 		if r.reports[e.Container] == nil {
 			r.missing[e.Container] = true
 		}
-	case ContainerEnded:
-		if e.Cause != CauseNodeLost { // else what runs there may go on
+	case event.ContainerEnded:
+		if e.Cause != event.CauseNodeLost { // else what runs there may go on
 			delete(r.missing, e.Container)
 			r.ended[e.Container] = true
 		}
-	case RestartRequested:
+	case event.RestartRequested:
 		j.restartRequested(e)
 		return
-	case ScaleRequested:
+	case event.ScaleRequested:
 		j.scaleRequested(e)
 		return
-	case Kill, Broken:
+	case event.Kill, event.Broken:
 		over = true
 	}
-	if _, first := e.(Recovered); !first {
+	if _, first := e.(event.Recovered); !first {
 		r.events = append(r.events, timedEvent{j.now, e})
 	}
 	if over || j.past(j.confirmedExpiry(r.until)) || len(r.missing) == 0 && j.allReported() {
@@ -83,7 +85,7 @@ func (j *Job) takeReport(e Event) {
 
 // noteNumbers keeps what an agent reports of its task, above all its numbers, for another
 // application master if this one is lost, too.
-func (r *reconciliation) noteNumbers(e AgentConnected) {
+func (r *reconciliation) noteNumbers(e event.AgentConnected) {
 	r.known.Generation = max(r.known.Generation, e.Generation)
 	r.known.PeersNeeded = r.known.PeersNeeded || e.NeedsPeers
 	if e.Attempt < 0 {
@@ -134,9 +136,9 @@ func isDone(s proto.TaskState) bool {
 
 // newest finds for each task the agent with its newest attempt. An agent whose attempt is
 // older than what is known to have been elsewhere has been given up.
-func (r *reconciliation) newest() map[string]*AgentConnected {
+func (r *reconciliation) newest() map[string]*event.AgentConnected {
 	known := r.records()
-	newest := map[string]*AgentConnected{}
+	newest := map[string]*event.AgentConnected{}
 	for _, c := range slices.Sorted(maps.Keys(r.reports)) {
 		e := r.reports[c]
 		if k, ok := known[e.Task]; e.Task == "" || ok && k.Attempt > e.Attempt && k.Container != c {
@@ -150,7 +152,7 @@ func (r *reconciliation) newest() map[string]*AgentConnected {
 }
 
 // usable reports whether the agent's container is there and is the job's.
-func (r *reconciliation) usable(e *AgentConnected) bool {
+func (r *reconciliation) usable(e *event.AgentConnected) bool {
 	if e == nil {
 		return false
 	}
@@ -172,7 +174,7 @@ func (j *Job) decideFromReports(r *reconciliation) {
 		journal.GangStart = true
 		for i, t := range j.tasks { // they are stopped when their agents are back
 			if k := &journal.Tasks[i]; k.State == proto.TaskState_TASK_STATE_RUNNING && (stray != "" || t.together()) {
-				k.Stop = &StopRecord{Reason: StopTogether}
+				k.Stop = &StopRecord{Reason: event.StopTogether}
 			}
 		}
 	}
@@ -183,11 +185,11 @@ func (j *Job) decideFromReports(r *reconciliation) {
 		if !j.ending() {
 			t.loss.why = "no agent has reported it to the new application master"
 			j.noteFault(t, FaultLost, 0)
-			j.lost(t, CauseAgentLost)
+			j.lost(t, event.CauseAgentLost)
 		}
 	}
 	if stray != "" && !j.ending() {
-		j.record(nil, KindNote, "generation %d: all tasks start again, since the port under which they know %s is lost", j.generation, stray)
+		j.record(nil, action.KindNote, "generation %d: all tasks start again, since the port under which they know %s is lost", j.generation, stray)
 	}
 	for _, e := range r.events {
 		j.handle(later(e.event, j.now.Sub(e.at)))
@@ -195,22 +197,22 @@ func (j *Job) decideFromReports(r *reconciliation) {
 }
 
 // later is an event as it would be reported after a delay.
-func later(e Event, delay time.Duration) Event {
+func later(e event.Event, delay time.Duration) event.Event {
 	switch e := e.(type) {
-	case AgentDisconnected:
+	case event.AgentDisconnected:
 		e.Silent += delay
 		return e
-	case AgentConnected:
+	case event.AgentConnected:
 		if e.Stopping != nil {
 			s := *e.Stopping
 			s.KillIn -= delay
 			e.Stopping = &s
 		}
 		return e
-	case NodeDecommissioning:
+	case event.NodeDecommissioning:
 		e.Within = remaining(e.Within, delay)
 		return e
-	case PreemptionWarned:
+	case event.PreemptionWarned:
 		e.Within = remaining(e.Within, delay)
 		return e
 	}
@@ -228,7 +230,7 @@ func remaining(within, delay time.Duration) time.Duration {
 
 // journalFromReports also returns the tasks that have run and that nobody has reported,
 // and whether tasks are apart that run together only.
-func (j *Job) journalFromReports(r *reconciliation, newest map[string]*AgentConnected) (journal Journal, lost []*task, apart bool) {
+func (j *Job) journalFromReports(r *reconciliation, newest map[string]*event.AgentConnected) (journal Journal, lost []*task, apart bool) {
 	known := r.records()
 	journal = r.known
 	journal.Tasks, journal.Partial, journal.GangStart = nil, false, true
@@ -284,7 +286,7 @@ func (j *Job) noteUnknown() {
 
 // noteExpiring notes the agents of tasks that others have been given to: what they run
 // may go on for a while.
-func (r *reconciliation) noteExpiring(journal *Journal, newest map[string]*AgentConnected, wait time.Duration) {
+func (r *reconciliation) noteExpiring(journal *Journal, newest map[string]*event.AgentConnected, wait time.Duration) {
 	index := map[string]int{}
 	for i, k := range journal.Tasks {
 		index[k.Name] = i
@@ -298,7 +300,7 @@ func (r *reconciliation) noteExpiring(journal *Journal, newest map[string]*Agent
 
 func (r *reconciliation) lastReport(container string) time.Time {
 	for _, e := range slices.Backward(r.events) {
-		if a, ok := e.event.(AgentConnected); ok && a.Container == container {
+		if a, ok := e.event.(event.AgentConnected); ok && a.Container == container {
 			return e.at
 		}
 	}

@@ -3,6 +3,9 @@ package core
 import (
 	"cmp"
 	"fmt"
+
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 )
 
 // A person may ask for the restart of a task, as of one that hangs. Its attempt is ended as
@@ -11,21 +14,21 @@ import (
 
 // restartRequested answers a person who asks for a task's restart, and ends its attempt
 // unless that is ending already. Tasks that restart together all do.
-func (j *Job) restartRequested(e RestartRequested) {
+func (j *Job) restartRequested(e event.RestartRequested) {
 	t := j.named[e.Task]
 	refusal := j.refuseRestart(t, e.Task)
-	j.emit(RequestAnswered{refusal})
-	if refusal != "" || t.run.stop.reason == StopRequested {
+	j.emit(action.RequestAnswered{Refusal: refusal})
+	if refusal != "" || t.run.stop.reason == event.StopRequested {
 		return
 	}
 	by := cmp.Or(e.User, "somebody")
 	if t.state == stopping {
-		j.record(t, KindNote, "%s asks for its restart; attempt %d is being stopped already", by, t.run.number)
+		j.record(t, action.KindNote, "%s asks for its restart; attempt %d is being stopped already", by, t.run.number)
 		return
 	}
 	t.loss.why = "by " + by
-	j.record(t, KindNote, "%s asks for its restart; attempt %d is stopped", by, t.run.number)
-	j.halt(t, StopRequested, CauseUnknown, 0)
+	j.record(t, action.KindNote, "%s asks for its restart; attempt %d is stopped", by, t.run.number)
+	j.halt(t, event.StopRequested, event.CauseUnknown, 0)
 	if t.together() {
 		j.restart(t, "is to be restarted", graceOf(0), (*task).together)
 	}
@@ -53,20 +56,20 @@ func (j *Job) refuseRestart(t *task, name string) string {
 // endsByRequest reports whether an attempt's end is the one that a person asked for. A task
 // that had done its work before has succeeded, unless it restarts with others, which have
 // been told to start again.
-func endsByRequest(t *task, e TaskExited) bool {
+func endsByRequest(t *task, e event.TaskExited) bool {
 	done := e.Code == 0 && e.Signal == 0 && !e.Stopped && !t.service()
-	return t.run.stop.reason == StopRequested && (!done || t.together())
+	return t.run.stop.reason == event.StopRequested && (!done || t.together())
 }
 
 // endedByRequest takes in the end of an attempt that a person asked for.
-func (j *Job) endedByRequest(t *task, e TaskExited) {
-	t.loss.exit, t.loss.tail = TaskExited{}, nil
+func (j *Job) endedByRequest(t *task, e event.TaskExited) {
+	t.loss.exit, t.loss.tail = event.TaskExited{}, nil
 	t.loss.why = cmp.Or(t.loss.why, "by a person")
 	if len(e.Stack) > 0 {
 		t.loss.tail = e.Stack
 		t.loss.why += "; it stood at " + innermost(e.Stack)
 	}
 	j.noteFault(t, FaultLost, 0)
-	j.lost(t, CauseRequested)
+	j.lost(t, event.CauseRequested)
 	j.becomeRestarting(t)
 }

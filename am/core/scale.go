@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -16,7 +18,7 @@ import (
 
 // scaleRequested answers a person who wants a role to have another number of tasks, and has
 // tasks leave, or ask for containers.
-func (j *Job) scaleRequested(e ScaleRequested) {
+func (j *Job) scaleRequested(e event.ScaleRequested) {
 	var tasks []*task
 	for _, t := range j.tasks {
 		if t.role.Name == e.Role {
@@ -24,7 +26,7 @@ func (j *Job) scaleRequested(e ScaleRequested) {
 		}
 	}
 	refusal := j.refuseScale(e, tasks)
-	j.emit(RequestAnswered{refusal})
+	j.emit(action.RequestAnswered{Refusal: refusal})
 	if refusal != "" {
 		return
 	}
@@ -43,7 +45,7 @@ func (j *Job) scaleRequested(e ScaleRequested) {
 	if tasks[0].together() && j.phase == jobRunning && j.limits.Save > 0 {
 		when = fmt.Sprintf(": at the next complete checkpoint, or in %s", j.limits.Save)
 	}
-	j.record(nil, KindNote, "%s wants %d tasks of the role %s%s", by, e.Count, e.Role, when)
+	j.record(nil, action.KindNote, "%s wants %d tasks of the role %s%s", by, e.Count, e.Role, when)
 	j.grown, j.moreWanted = nil, time.Time{} // what a person wants does not wait
 	if more {
 		j.moreWanted = j.now
@@ -114,7 +116,7 @@ func (j *Job) keepSurplus() {
 		}
 	}
 	if kept != nil {
-		j.record(nil, KindNote, "the newest checkpoint can be read by as many ranks only as have saved it, so that %s cannot be done without", proto.Some(kept))
+		j.record(nil, action.KindNote, "the newest checkpoint can be read by as many ranks only as have saved it, so that %s cannot be done without", proto.Some(kept))
 	}
 }
 
@@ -123,12 +125,12 @@ func (j *Job) wantAgain(t *task) {
 	if !t.together() {
 		t.absence = absence{}
 	}
-	if t.absence.cause == CauseScaledDown { // it is not missing because of that any longer
-		t.absence.cause = CauseUnknown
+	if t.absence.cause == event.CauseScaledDown { // it is not missing because of that any longer
+		t.absence.cause = event.CauseUnknown
 	}
 	switch {
 	case t.state == surplus:
-		t.loss.why, t.loss.cause = "", CauseUnknown
+		t.loss.why, t.loss.cause = "", event.CauseUnknown
 		j.ask(t)
 	case t.loc.container != "" && t.loc.leave.reason == leaveSurplus && !t.leavesNow():
 		j.becomeStaying(t)
@@ -136,7 +138,7 @@ func (j *Job) wantAgain(t *task) {
 }
 
 // refuseScale says why a role does not get another number of tasks; "" if it does.
-func (j *Job) refuseScale(e ScaleRequested, tasks []*task) string {
+func (j *Job) refuseScale(e event.ScaleRequested, tasks []*task) string {
 	if len(tasks) == 0 {
 		return fmt.Sprintf("the job has no role %s", e.Role)
 	}

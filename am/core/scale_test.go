@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
 // scale has alice ask for a number of workers, and returns the refusal.
 func (p *player) scale(n int32) string {
 	p.t.Helper()
-	return p.answered(core.ScaleRequested{Role: "worker", Count: n, User: "alice"})
+	return p.answered(event.ScaleRequested{Role: "worker", Count: n, User: "alice"})
 }
 
 // TestWhoHasEndedIsSetAside: a rank that is not wanted any longer and has ended already leaves its
@@ -21,7 +22,7 @@ func (p *player) scale(n int32) string {
 func TestWhoHasEndedIsSetAside(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	for _, task := range []string{"worker-1", "worker-2", "worker-3"} {
-		p.exit(task, core.TaskExited{})
+		p.exit(task, event.TaskExited{})
 	}
 	if r := p.scale(2); r != "" {
 		t.Fatalf("refused: %s", r)
@@ -43,7 +44,7 @@ func TestRanksAreScaled(t *testing.T) {
 	// What was trained since the last checkpoint is not lost.
 	p.wait(10 * time.Second)
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.wait(time.Second)
 	p.members("worker-0", "worker-1")
 	p.says("alice wants 2 tasks of the role worker")
@@ -51,9 +52,9 @@ func TestRanksAreScaled(t *testing.T) {
 	// Nothing is asked for, and containers are given back.
 	mark := p.log.Len()
 	p.wait(time.Hour)
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1")
-	if strings.Contains(p.since(mark), "core.Ask{") {
+	if strings.Contains(p.since(mark), "action.Ask{") {
 		t.Errorf("containers are asked for that nobody wants:\n%s", p.since(mark))
 	}
 	for _, name := range []string{"worker-2", "worker-3"} {
@@ -62,7 +63,7 @@ func TestRanksAreScaled(t *testing.T) {
 		}
 	}
 	// A loss does not bring them back.
-	p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseUnknown})
+	p.step(event.ContainerEnded{Container: "c1", Cause: event.CauseUnknown})
 	p.wait(time.Second)
 	p.members("worker-0", "worker-1")
 
@@ -72,14 +73,14 @@ func TestRanksAreScaled(t *testing.T) {
 	}
 	p.wait(time.Second)
 	p.members("worker-0", "worker-1")
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2")
 	p.scale(4)
 	p.wait(time.Second)
-	p.step(core.CheckpointSealed{}) // what a person wants does not wait for five minutes
+	p.step(event.CheckpointSealed{}) // what a person wants does not wait for five minutes
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 	for _, name := range []string{"worker-0", "worker-1", "worker-2", "worker-3"} {
-		p.exit(name, core.TaskExited{})
+		p.exit(name, event.TaskExited{})
 	}
 	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
 }
@@ -116,18 +117,18 @@ func TestScalingDoesNotWaitForACheckpointForLong(t *testing.T) {
 func TestWhoIsMissingLaterWaitsForACheckpoint(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.scale(2)
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1")
 	p.scale(4)
 	p.wait(time.Second)
-	p.exit("worker-0", core.TaskExited{Code: 1}) // all start again, with those that are prepared
+	p.exit("worker-0", event.TaskExited{Code: 1}) // all start again, with those that are prepared
 	p.wait(time.Minute)
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
-	p.step(core.PreemptionWarned{Containers: []string{p.named("worker-1").Container}, Strict: true, Within: time.Minute})
-	p.step(core.CheckpointSealed{})
+	p.step(event.PreemptionWarned{Containers: []string{p.named("worker-1").Container}, Strict: true, Within: time.Minute})
+	p.step(event.CheckpointSealed{})
 	p.wait(time.Hour)
 	p.members("worker-0", "worker-2", "worker-3")
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 }
 
@@ -135,12 +136,12 @@ func TestWhoIsMissingLaterWaitsForACheckpoint(t *testing.T) {
 // shown as such, whatever number a person wants.
 func TestScalingLeavesOtherReasons(t *testing.T) {
 	p := playElastic(t, core.Limits{})
-	p.step(core.PreemptionWarned{Containers: []string{"c3", "c4"}, Strict: true, Within: time.Minute})
-	p.step(core.CheckpointSealed{})
+	p.step(event.PreemptionWarned{Containers: []string{"c3", "c4"}, Strict: true, Within: time.Minute})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1")
 	p.scale(3)
 	for _, name := range []string{"worker-2", "worker-3"} {
-		if k := p.named(name); k.ParkedBy != core.CausePreempted {
+		if k := p.named(name); k.ParkedBy != event.CausePreempted {
 			t.Errorf("%s is parked by %q", name, k.ParkedBy)
 		}
 	}
@@ -149,14 +150,14 @@ func TestScalingLeavesOtherReasons(t *testing.T) {
 func TestRanksAreScaledBeforeTheyStart(t *testing.T) {
 	p := playWith(t, elastic(2, 4), 3, 0, core.Limits{})
 	p.mute["Allocated"] = true
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	p.scale(2)
 	p.mute["Allocated"] = false
-	p.step(core.Allocated{Request: "worker-0/1", Container: "c1", Node: "n1"})
-	p.step(core.Allocated{Request: "worker-1/2", Container: "c2", Node: "n1"})
+	p.step(event.Allocated{Request: "worker-0/1", Container: "c1", Node: "n1"})
+	p.step(event.Allocated{Request: "worker-1/2", Container: "c2", Node: "n1"})
 	p.members("worker-0", "worker-1")
-	p.step(core.Allocated{Request: "worker-3/4", Container: "c4", Node: "n1"})
-	p.says(`core.Release{Container:c4}`) // it came before it was taken back
+	p.step(event.Allocated{Request: "worker-3/4", Container: "c4", Node: "n1"})
+	p.says(`action.Release{Container:c4}`) // it came before it was taken back
 }
 
 // TestWhatIsWantedAgainStays: before it has left.
@@ -165,7 +166,7 @@ func TestWhatIsWantedAgainStays(t *testing.T) {
 	p.scale(2)
 	p.wait(time.Second)
 	p.scale(4)
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.wait(time.Minute)
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 	if g := p.job.Generation(); g != 0 {
@@ -179,7 +180,7 @@ func TestParkedTasksAreSurplusFirst(t *testing.T) {
 	p.preempt("c1")
 	p.members("worker-1", "worker-2", "worker-3")
 	p.scale(3)
-	p.says("core.Withdraw{Request:worker-0/")
+	p.says("action.Withdraw{Request:worker-0/")
 	p.wait(time.Hour)
 	p.members("worker-1", "worker-2", "worker-3")
 	if g := p.job.Generation(); g != 1 {
@@ -202,7 +203,7 @@ func TestWorkersWithParameterServersAreScaled(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"worker-1", "worker-2"} {
-		if k := p.named(name); k.State != proto.TaskState_TASK_STATE_PARKED || k.Cause != core.CauseScaledDown {
+		if k := p.named(name); k.State != proto.TaskState_TASK_STATE_PARKED || k.Cause != event.CauseScaledDown {
 			t.Errorf("%s is %s: %s", name, k.State, k.Cause)
 		}
 	}
@@ -210,9 +211,9 @@ func TestWorkersWithParameterServersAreScaled(t *testing.T) {
 	if k := p.named("worker-1"); k.PID == 0 || k.Attempt != 1 {
 		t.Errorf("worker-1 runs attempt %d as process %d", k.Attempt, k.PID)
 	}
-	p.exit("worker-0", core.TaskExited{})
+	p.exit("worker-0", event.TaskExited{})
 	p.state(proto.JobState_JOB_STATE_RUNNING)
-	p.exit("worker-1", core.TaskExited{})
+	p.exit("worker-1", event.TaskExited{})
 	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
 }
 
@@ -221,14 +222,14 @@ func TestWorkersWithParameterServersAreScaled(t *testing.T) {
 func TestASuccessorKnowsWhatIsSurplus(t *testing.T) {
 	p := playElastic(t, core.Limits{})
 	p.scale(2)
-	p.step(core.CheckpointSealed{})
+	p.step(event.CheckpointSealed{})
 	p.members("worker-0", "worker-1")
 	mark := p.log.Len()
-	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 	p.attach("c1", "c2")
 	p.wait(time.Minute)
 	p.members("worker-0", "worker-1")
-	if strings.Contains(p.since(mark), "core.Ask{") {
+	if strings.Contains(p.since(mark), "action.Ask{") {
 		t.Errorf("containers are asked for that nobody wants:\n%s", p.since(mark))
 	}
 }
@@ -237,9 +238,9 @@ func TestASuccessorKnowsWhatIsSurplus(t *testing.T) {
 // once there is one, and a person may have wanted fewer before.
 func TestWhoACheckpointNeedsStays(t *testing.T) {
 	p := playElastic(t, core.Limits{})
-	p.step(core.ScaleRequested{Role: "worker", Count: 3, User: "alice"})
+	p.step(event.ScaleRequested{Role: "worker", Count: 3, User: "alice"})
 	p.wait(time.Second)
-	p.step(core.CheckpointSealed{FixedWorld: true})
+	p.step(event.CheckpointSealed{FixedWorld: true})
 	p.wait(time.Hour)
 	p.members("worker-0", "worker-1", "worker-2", "worker-3")
 	p.says("so that worker-3 cannot be done without")
@@ -250,11 +251,11 @@ func TestWhoACheckpointNeedsStays(t *testing.T) {
 	// One that has been stopped already comes back.
 	p = playElastic(t, core.Limits{})
 	p.mute["TaskExited"], p.mute["Allocated"] = true, true
-	p.step(core.ScaleRequested{Role: "worker", Count: 3, User: "alice"})
-	p.step(core.CheckpointSealed{})
-	p.step(core.CheckpointSealed{FixedWorld: true})
+	p.step(event.ScaleRequested{Role: "worker", Count: 3, User: "alice"})
+	p.step(event.CheckpointSealed{})
+	p.step(event.CheckpointSealed{FixedWorld: true})
 	for i := range 4 {
-		p.exit(fmt.Sprintf("worker-%d", i), core.TaskExited{Signal: 15, Stopped: true})
+		p.exit(fmt.Sprintf("worker-%d", i), event.TaskExited{Signal: 15, Stopped: true})
 	}
 	p.wait(time.Hour)
 	p.starts("worker-0", false)
@@ -281,13 +282,13 @@ func TestScalingIsRefused(t *testing.T) {
 		{"another role", []*proto.RoleSpec{{Name: "ps", Count: 2}}, nil, 1, "no role worker"},
 		{"a job that ends", elastic(2, 4), func(p *player) {
 			p.mute["TaskExited"] = true
-			p.step(core.Kill{Why: "enough"})
+			p.step(event.Kill{Why: "enough"})
 		}, 3, "the job ends"},
-		{"checkpoints for as many ranks only", elastic(2, 4), func(p *player) { p.step(core.CheckpointSealed{FixedWorld: true}) }, 3, "as many ranks only as have saved it, which are 4"},
+		{"checkpoints for as many ranks only", elastic(2, 4), func(p *player) { p.step(event.CheckpointSealed{FixedWorld: true}) }, 3, "as many ranks only as have saved it, which are 4"},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			p := playWith(t, s.roles, 3, 0, core.Limits{})
-			p.step(core.Begin{})
+			p.step(event.Begin{})
 			if s.do != nil {
 				s.do(p)
 			}
@@ -310,10 +311,10 @@ func TestWhatTheSchedulerWantsLeavesHoweverManyAreWanted(t *testing.T) {
 			p.t = t
 			p.mute["Allocated"] = true
 			then(p, func() {
-				p.step(core.PreemptionWarned{Containers: []string{"c4"}, Strict: true, Within: 16 * time.Second})
+				p.step(event.PreemptionWarned{Containers: []string{"c4"}, Strict: true, Within: 16 * time.Second})
 			})
 			p.wait(8 * time.Second)
-			p.says("core.Vacate{Container:c4 Grace:4s}")
+			p.says("action.Vacate{Container:c4 Grace:4s}")
 			p.members("worker-0", "worker-1", "worker-2")
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/proto"
 )
 
@@ -48,9 +49,9 @@ func (s *sim) check() {
 const unneeded = "not counted, since the job can do without it"
 
 // checkUnneeded checks what a loss counts for of a task without which the others work.
-func (s *sim) checkUnneeded(a core.Record) {
+func (s *sim) checkUnneeded(a action.Record) {
 	name, _, ends := strings.Cut(strings.TrimPrefix(a.Text, "the job is stopped: "), " lost its container ")
-	ends = ends && a.Kind == core.KindEnded
+	ends = ends && a.Kind == action.KindEnded
 	if !ends {
 		name = a.Task
 	}
@@ -78,7 +79,7 @@ func (s *sim) checkUnneeded(a core.Record) {
 	switch can := t.Role.Min > 0 && t.Role.Min < t.Role.Count && t.Role.Completion != proto.CompletionRule_COMPLETION_RULE_OPTIONAL; {
 	case ends && can && idle && (t.Parked || works >= t.Role.Min && t.Role.Loss != proto.LossRule_LOSS_RULE_ALL):
 		s.fail("the job ends by the loss of the container of %s, which it can do without: %s", name, a.Text)
-	case a.Kind != core.KindLost:
+	case a.Kind != action.KindLost:
 	case t.Container != "" && t.Parked && s.parked(name): // else the others do not work either, since this step
 		s.fail("%s is said to be lost, without which the others work: %s", name, a.Text)
 	case strings.Contains(a.Text, unneeded) && !s.listened && (!can || !idle || there < t.Role.Min):

@@ -8,38 +8,39 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
-func (s *sim) act(a core.Action) {
+func (s *sim) act(a action.Action) {
 	switch a := a.(type) {
-	case core.Ask:
+	case action.Ask:
 		s.asked[a.Request] = true
 		s.after(a.Pause+s.upTo(time.Second), func() { s.allocate(a) })
-	case core.Withdraw:
+	case action.Withdraw:
 		delete(s.asked, a.Request)
-	case core.Launch:
+	case action.Launch:
 		s.launch(s.boxes[a.Container])
-	case core.Release:
+	case action.Release:
 		b := s.boxes[a.Container]
 		switch {
 		case b == nil || b.excused: // the NodeManager would do it
 		case b.process != nil && b.process.immortal && s.immortals.IntN(2) == 0: // the NodeManager hangs, too
 			b.excused = true
-			s.tellAM(s.upTo(50*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: core.CauseReleased})
+			s.tellAM(s.upTo(50*time.Millisecond), event.ContainerEnded{Container: b.id, Cause: event.CauseReleased})
 		case b.agent && !b.connected && s.r.IntN(2) == 0: // its node cannot be reached either
 			b.excused = true
-			s.tellAM(s.upTo(50*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: core.CauseReleased})
+			s.tellAM(s.upTo(50*time.Millisecond), event.ContainerEnded{Container: b.id, Cause: event.CauseReleased})
 		default:
-			s.after(s.upTo(50*time.Millisecond), func() { s.end(b, core.CauseReleased) })
+			s.after(s.upTo(50*time.Millisecond), func() { s.end(b, event.CauseReleased) })
 		}
-	case core.Assign:
+	case action.Assign:
 		s.toAgent(a.Container, a, func(b *simBox) {
 			b.task = a.Task
 			s.after(s.upTo(time.Second), func() {
 				if s.chance(3) {
-					s.fromAgent(b, core.AgentFailed{Container: b.id, Detail: "no", NodeSpecific: true})
+					s.fromAgent(b, event.AgentFailed{Container: b.id, Detail: "no", NodeSpecific: true})
 					return
 				}
 				b.port = a.Port
@@ -47,12 +48,12 @@ func (s *sim) act(a core.Action) {
 					b.port = 20000 + s.r.IntN(100)
 				}
 				b.peerPort = cmp.Or(a.Port, b.port)
-				s.fromAgent(b, core.AgentPrepared{Container: b.id, Port: b.port})
+				s.fromAgent(b, event.AgentPrepared{Container: b.id, Port: b.port})
 			})
 		})
-	case core.ChangePort:
+	case action.ChangePort:
 		s.changePort(a)
-	case core.Start:
+	case action.Start:
 		s.checkGroup(a)
 		s.noteAddress(a)
 		// Who is told again is told the same: what it does with the model goes by that.
@@ -64,9 +65,9 @@ func (s *sim) act(a core.Action) {
 		if s.chance(1) || a.ConsistentServerState && s.chance(20) { // the worst moment
 			s.after(s.upTo(200*time.Millisecond), s.restartAM)
 		}
-	case core.Vacate:
+	case action.Vacate:
 		s.stop(a.Container, a.Grace)
-	case core.Stop:
+	case action.Stop:
 		if a.Stack && !s.requested(a.Container) {
 			stalled, _ := s.job.Hosted(a.Container)
 			s.faults[stalled.Name]++
@@ -81,12 +82,12 @@ func (s *sim) act(a core.Action) {
 			}
 		}
 		s.stop(a.Container, 5*time.Second)
-	case core.RequestAnswered:
+	case action.RequestAnswered:
 		s.answers++
 		s.refused = a.Refusal != ""
-	case core.EndLingering:
+	case action.EndLingering:
 		s.endLingering(a)
-	case core.ReleaseAgent:
+	case action.ReleaseAgent:
 		s.toAgent(a.Container, a, func(b *simBox) {
 			if p := b.process; p != nil && p.immortal { // for which its agent waits
 				s.disconnect(b, time.Hour)
@@ -94,22 +95,22 @@ func (s *sim) act(a core.Action) {
 			}
 			s.after(s.upTo(2*time.Second), func() {
 				if b.agent && b.connected {
-					s.fromAgent(b, core.AgentDisconnected{Container: b.id, Orderly: true})
+					s.fromAgent(b, event.AgentDisconnected{Container: b.id, Orderly: true})
 					b.connected = false
 				}
 				s.kill(b)
-				s.end(b, core.CauseOwnFault)
+				s.end(b, event.CauseOwnFault)
 			})
 		})
-	case core.PrepareStore:
+	case action.PrepareStore:
 		within, epoch := s.upTo(100*time.Millisecond), s.epoch
 		s.after(within, func() {
 			if s.epoch == epoch {
 				s.saves.prepared(a)
 			}
 		})
-		s.tellAM(within, core.StorePrepared{})
-	case core.Record:
+		s.tellAM(within, event.StorePrepared{})
+	case action.Record:
 		s.slow.told(a)
 		s.checkFound(a)
 		s.checkKilled(a)
@@ -121,18 +122,18 @@ func (s *sim) act(a core.Action) {
 			s.explained[n] = true
 		}
 		free := strings.Contains(a.Text, "stopped in order") || strings.Contains(a.Text, "killed because its directory") || strings.Contains(a.Text, unneeded)
-		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted, core.CauseRequested, core.CauseScaledDown} {
+		for _, c := range []event.Cause{event.CauseRestartedAll, event.CauseNodeLost, event.CausePreempted, event.CauseRequested, event.CauseScaledDown} {
 			free = free || strings.Contains(a.Text, c.String())
 		}
 		// Of those that start together, who ends because of another is not counted.
-		free = free || s.together(a.Task) && strings.Contains(a.Text, core.CausePeerLost.String())
-		if a.Kind == core.KindLost && !free {
+		free = free || s.together(a.Task) && strings.Contains(a.Text, event.CausePeerLost.String())
+		if a.Kind == action.KindLost && !free {
 			s.missed[a.Task]++
 		}
-	case core.Finish:
+	case action.Finish:
 		s.finish = &a
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) { // the cluster takes back what an ended job has
-			s.end(s.boxes[id], core.CauseReleased)
+			s.end(s.boxes[id], event.CauseReleased)
 			s.kill(s.boxes[id])
 		}
 	}
@@ -143,7 +144,7 @@ func (s *sim) stop(container string, grace time.Duration) {
 	reason, cause := s.job.Stopping(container)
 	s.toAgent(container, nil, func(b *simBox) {
 		if p := b.process; p != nil {
-			p.stop = core.Stopping{Reason: reason, Cause: cause}
+			p.stop = event.Stopping{Reason: reason, Cause: cause}
 			if at := s.now.Add(grace); !p.stopped || at.Before(p.killed) {
 				p.killed = at
 			}
@@ -152,7 +153,7 @@ func (s *sim) stop(container string, grace time.Duration) {
 				s.sticks(p, grace)
 			}
 			s.after(s.upTo(max(grace, time.Millisecond)), func() {
-				e := core.TaskExited{Signal: 15, Stopped: true}
+				e := event.TaskExited{Signal: 15, Stopped: true}
 				if p.failing {
 					e.Error = simError
 				}
@@ -173,7 +174,7 @@ func (s *sim) requested(container string) bool {
 func (s *sim) needsPeers() bool { return s.linger && s.seed%8 == 1 }
 
 // endLingering lets a process end that lingers. Now and again it fails at that.
-func (s *sim) endLingering(a core.EndLingering) {
+func (s *sim) endLingering(a action.EndLingering) {
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		if _, works := s.work[task]; works && s.job.Journal().PeersNeeded && !s.alive[task].lingers {
 			s.fail("%s is let end, and %s is at work", a.Container, task)
@@ -184,13 +185,13 @@ func (s *sim) endLingering(a core.EndLingering) {
 		if p == nil {
 			return
 		}
-		s.fromAgent(b, core.LetEnd{Container: b.id, Attempt: p.attempt})
+		s.fromAgent(b, event.LetEnd{Container: b.id, Attempt: p.attempt})
 		if !p.lingers || p.letEnd {
 			return
 		}
 		p.letEnd = true
 		s.after(s.upTo(time.Second), func() {
-			e := core.TaskExited{}
+			e := event.TaskExited{}
 			if s.chance(5) && s.alive[p.task] == p {
 				e.Code = 1
 				s.faults[p.task]++
@@ -201,7 +202,7 @@ func (s *sim) endLingering(a core.EndLingering) {
 }
 
 // toAgent delivers a message to a connected agent, which does what it is told if it hears that.
-func (s *sim) toAgent(container string, a core.Action, do func(*simBox)) {
+func (s *sim) toAgent(container string, a action.Action, do func(*simBox)) {
 	b := s.boxes[container]
 	if b == nil || !b.connected {
 		return
@@ -217,13 +218,13 @@ func (s *sim) toAgent(container string, a core.Action, do func(*simBox)) {
 	})
 }
 
-func (s *sim) fromAgent(b *simBox, e core.Event) {
+func (s *sim) fromAgent(b *simBox, e event.Event) {
 	if b.agent && b.connected {
 		s.tellAM(20*time.Millisecond, e) // one delay for all keeps their order
 	}
 }
 
-func (s *sim) allocate(a core.Ask) {
+func (s *sim) allocate(a action.Ask) {
 	if !s.asked[a.Request] {
 		return
 	}
@@ -231,7 +232,7 @@ func (s *sim) allocate(a core.Ask) {
 	s.boxNo++
 	b := &simBox{id: fmt.Sprintf("c%d", s.boxNo), node: s.someNode(), attempt: -1}
 	s.boxes[b.id] = b
-	s.step(core.Allocated{Request: a.Request, Container: b.id, Node: b.node})
+	s.step(event.Allocated{Request: a.Request, Container: b.id, Node: b.node})
 	s.checkReopened(b)
 	if !b.launched {
 		s.fail("the ask %s was answered by %s, and the job did not want that any longer: it should have taken the ask back", a.Request, b.id)
@@ -254,7 +255,7 @@ func (s *sim) launch(b *simBox) {
 	b.launched = true
 	if s.chance(3) {
 		b.ended = true
-		s.tellAM(10*time.Millisecond, core.LaunchFailed{Container: b.id, Why: "no"})
+		s.tellAM(10*time.Millisecond, event.LaunchFailed{Container: b.id, Why: "no"})
 		return
 	}
 	if s.chance(2) {
@@ -279,7 +280,7 @@ func (s *sim) connect(b *simBox) {
 	b.connected, b.since = true, s.now
 	b.master = s.epoch
 	b.line++
-	e := core.AgentConnected{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, PeerPort: b.peerPort, Attempt: b.attempt, Generation: b.gen}
+	e := event.AgentConnected{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, PeerPort: b.peerPort, Attempt: b.attempt, Generation: b.gen}
 	if b.process != nil {
 		e.TaskPID, e.NeedsPeers = 2, s.needsPeers()
 		if p := b.process; p.stopped {
@@ -298,16 +299,16 @@ func (s *sim) connect(b *simBox) {
 	if p := b.process; p != nil {
 		p.reports = 0
 		if p.lingers {
-			s.fromAgent(b, core.TaskLingers{Container: b.id, Attempt: p.attempt})
+			s.fromAgent(b, event.TaskLingers{Container: b.id, Attempt: p.attempt})
 		}
 		if p.steps > 0 { // its heartbeats say so
-			s.fromAgent(b, core.StepsReported{Steps: []core.Step{{Task: b.task, Step: p.steps}}})
+			s.fromAgent(b, event.StepsReported{Steps: []event.Step{{Task: b.task, Step: p.steps}}})
 		}
 	}
 	if line := b.line; b.task == "" && s.prewarm > 0 {
 		s.after(s.upTo(2*s.prewarm), func() {
 			if b.line == line {
-				s.fromAgent(b, core.Prewarmed{Container: b.id})
+				s.fromAgent(b, event.Prewarmed{Container: b.id})
 			}
 		})
 	}
@@ -324,7 +325,7 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 	if back > 6*time.Second && s.r.IntN(2) == 0 { // nothing breaks, it is only silent
 		noticed = s.upTo(5 * time.Second)
 	}
-	s.tellAM(noticed, core.AgentDisconnected{Container: b.id, Silent: noticed})
+	s.tellAM(noticed, event.AgentDisconnected{Container: b.id, Silent: noticed})
 	if back < time.Minute {
 		s.after(back, func() {
 			if b.line == line {
@@ -372,7 +373,7 @@ func (s *sim) alone(b *simBox) {
 			s.log("the lease of %s has run out", b.id)
 			s.kill(b)
 			if s.r.IntN(2) == 0 {
-				s.end(b, core.CauseOwnFault)
+				s.end(b, event.CauseOwnFault)
 			}
 			return
 		}
@@ -397,7 +398,7 @@ func (s *sim) touch() {
 		last = s.now
 		s.touches++
 		s.touchedAt = s.now
-		s.confirmed = core.LivenessConfirmed{Since: since, Until: s.now.Add(until)}
+		s.confirmed = event.LivenessConfirmed{Since: since, Until: s.now.Add(until)}
 		s.step(s.confirmed)
 		pause := every
 		if s.chance(3) {
@@ -417,31 +418,31 @@ func (s *sim) kill(b *simBox) {
 	b.process, b.agent, b.connected = nil, false, false
 }
 
-func (s *sim) end(b *simBox, cause core.Cause) {
+func (s *sim) end(b *simBox, cause event.Cause) {
 	if b.ended {
 		return
 	}
 	s.log("container %s ends: %s", b.id, cause)
-	if cause == core.CausePreempted && b.connected { // as the ResourceManager says before the node hears of it
+	if cause == event.CausePreempted && b.connected { // as the ResourceManager says before the node hears of it
 		b.ended = true
-		s.tellAM(20*time.Millisecond+s.upTo(200*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: cause, Exit: 137})
+		s.tellAM(20*time.Millisecond+s.upTo(200*time.Millisecond), event.ContainerEnded{Container: b.id, Cause: cause, Exit: 137})
 		s.after(time.Duration(s.immortals.IntN(1500))*time.Millisecond, func() {
 			if b.connected {
-				s.tellAM(20*time.Millisecond, core.AgentDisconnected{Container: b.id})
+				s.tellAM(20*time.Millisecond, event.AgentDisconnected{Container: b.id})
 			}
 			s.kill(b)
 		})
 		return
 	}
 	if b.connected {
-		s.tellAM(20*time.Millisecond, core.AgentDisconnected{Container: b.id})
+		s.tellAM(20*time.Millisecond, event.AgentDisconnected{Container: b.id})
 	}
 	s.kill(b)
 	b.ended = true
-	s.tellAM(20*time.Millisecond+s.upTo(200*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: cause, Exit: 137})
+	s.tellAM(20*time.Millisecond+s.upTo(200*time.Millisecond), event.ContainerEnded{Container: b.id, Cause: cause, Exit: 137})
 }
 
-func (s *sim) run(b *simBox, a core.Start) {
+func (s *sim) run(b *simBox, a action.Start) {
 	if b.process != nil {
 		s.fail("%s was told to start attempt %d of %s, and runs attempt %d", b.id, a.Attempt, a.Task, b.attempt)
 	}
@@ -458,9 +459,9 @@ func (s *sim) run(b *simBox, a core.Start) {
 	s.alive[a.Task] = p
 	s.model.began(p, a.ConsistentServerState)
 	s.saves.began(p, a.Absent)
-	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
+	s.fromAgent(b, event.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
 	if s.needsPeers() {
-		s.fromAgent(b, core.PeersNeeded{Container: b.id})
+		s.fromAgent(b, event.PeersNeeded{Container: b.id})
 	}
 	if left, ok := s.work[a.Task]; ok {
 		var done func()
@@ -471,9 +472,9 @@ func (s *sim) run(b *simBox, a core.Start) {
 				s.after(time.Second, done)
 			case s.linger:
 				p.lingers = true
-				s.fromAgent(b, core.TaskLingers{Container: b.id, Attempt: p.attempt})
+				s.fromAgent(b, event.TaskLingers{Container: b.id, Attempt: p.attempt})
 			default:
-				s.exit(p, core.TaskExited{})
+				s.exit(p, event.TaskExited{})
 			}
 		}
 		s.after(left, done)
@@ -487,7 +488,7 @@ func (s *sim) spend(p *simProcess) {
 	}
 }
 
-func (s *sim) exit(p *simProcess, e core.TaskExited) {
+func (s *sim) exit(p *simProcess, e event.TaskExited) {
 	if s.alive[p.task] != p || p.immortal {
 		return
 	}

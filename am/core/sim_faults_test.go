@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -41,15 +43,15 @@ func (s *sim) fault() {
 		s.cascade(b)
 	case 0, 1:
 		if p := b.process; p != nil {
-			e := core.TaskExited{Signal: 9}
+			e := event.TaskExited{Signal: 9}
 			switch s.r.IntN(3) {
 			case 0:
-				e = core.TaskExited{Code: 1, PeerLost: true}
+				e = event.TaskExited{Code: 1, PeerLost: true}
 			case 1:
 				e.OutOfMemory = true
 			}
 			if p.failing && e.PeerLost { // it fails by its own error, and has said so
-				e = core.TaskExited{Code: 1, Error: simError}
+				e = event.TaskExited{Code: 1, Error: simError}
 			}
 			s.log("kill the process of %s", p.task)
 			if !p.failing { // else that is counted
@@ -58,15 +60,15 @@ func (s *sim) fault() {
 			s.exit(p, e)
 		}
 	case 2:
-		s.end(b, core.CauseOwnFault)
+		s.end(b, event.CauseOwnFault)
 	case 3:
-		cause := []core.Cause{core.CausePreempted, core.CauseOutOfMemory}[s.r.IntN(2)]
+		cause := []event.Cause{event.CausePreempted, event.CauseOutOfMemory}[s.r.IntN(2)]
 		s.end(b, cause)
 	case 4:
 		if b.agent { // the NodeManager is lost, and what it ran goes on
 			s.log("node of %s is lost", b.id)
 			b.excused = true
-			s.tellAM(0, core.ContainerEnded{Container: b.id, Cause: core.CauseNodeLost})
+			s.tellAM(0, event.ContainerEnded{Container: b.id, Cause: event.CauseNodeLost})
 			s.checkOrphan(b)
 		}
 		if s.r.IntN(2) == 0 { // and is restarted
@@ -101,7 +103,7 @@ func (s *sim) cascade(b *simBox) {
 	s.log("%s fails, and the others hear of it", p.task)
 	s.faults[p.task]++
 	p.failing = true
-	s.after(s.upTo(3*time.Second), func() { s.exit(p, core.TaskExited{Code: 1, Error: simError}) })
+	s.after(s.upTo(3*time.Second), func() { s.exit(p, event.TaskExited{Code: 1, Error: simError}) })
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		o := s.alive[task]
 		if o == p || s.r.IntN(3) == 0 || !s.together(task) || o.generation != p.generation {
@@ -109,7 +111,7 @@ func (s *sim) cascade(b *simBox) {
 		}
 		s.after(s.upTo(time.Second), func() {
 			if s.alive[task] == o && !o.failing { // who has an error of its own ends by that
-				s.exit(o, core.TaskExited{Code: 1, PeerLost: true})
+				s.exit(o, event.TaskExited{Code: 1, PeerLost: true})
 			}
 		})
 	}
@@ -129,7 +131,7 @@ func (s *sim) request(task string) {
 		defer func() { left.requested = before || !s.refused }()
 		leaves = s.leaving(left.box) // and has time for that
 	}
-	s.step(core.RestartRequested{Task: task, User: "alice"})
+	s.step(event.RestartRequested{Task: task, User: "alice"})
 	if s.answers != 1 {
 		s.fail("a request to restart %s has %d answers", task, s.answers)
 	}
@@ -181,8 +183,8 @@ func (s *sim) checkStuck(p *simProcess, grace time.Duration) {
 }
 
 // checkKilled checks that only what does not end is said not to.
-func (s *sim) checkKilled(a core.Record) {
-	if p := s.alive[a.Task]; p != nil && !p.immortal && p.box.connected && a.Kind == core.KindLost && strings.Contains(a.Text, "of SIGKILL") {
+func (s *sim) checkKilled(a action.Record) {
+	if p := s.alive[a.Task]; p != nil && !p.immortal && p.box.connected && a.Kind == action.KindLost && strings.Contains(a.Text, "of SIGKILL") {
 		s.fail("%s is given up, and its process is about to end: %s", a.Task, a.Text)
 	}
 }
@@ -205,16 +207,16 @@ func (s *sim) planDeafness() {
 }
 
 // tells reports whether an action is a message to an agent.
-func tells(a core.Action) bool {
+func tells(a action.Action) bool {
 	switch a.(type) {
-	case core.Assign, core.ChangePort, core.Start, core.Stop, core.Vacate, core.EndLingering, core.ReleaseAgent:
+	case action.Assign, action.ChangePort, action.Start, action.Stop, action.Vacate, action.EndLingering, action.ReleaseAgent:
 		return true
 	}
 	return false
 }
 
 // later tells an agent what was decided, if it is connected now and its stream lasts until then.
-func (s *sim) later(a core.Action) func() {
+func (s *sim) later(a action.Action) func() {
 	b := s.boxes[reflect.ValueOf(a).FieldByName("Container").String()]
 	if b == nil || !b.connected {
 		return func() {}
@@ -252,7 +254,7 @@ func (s *sim) planHold() {
 			for _, tell := range queued {
 				tell()
 			}
-			s.tellAM(0, core.Sent{Until: s.now})
+			s.tellAM(0, event.Sent{Until: s.now})
 		})
 	})
 }
@@ -262,22 +264,22 @@ func (s *sim) heldSince(t time.Time) bool { return s.held.After(t) }
 
 // hears reports whether an agent hears a message. One that does not hear that it is to end loses
 // its lease, which is not renewed from then on.
-func (s *sim) hears(b *simBox, a core.Action) bool {
-	if kind := strings.TrimPrefix(fmt.Sprintf("%T", a), "core."); b.deafTo != kind {
+func (s *sim) hears(b *simBox, a action.Action) bool {
+	if kind := strings.TrimPrefix(fmt.Sprintf("%T", a), "action."); b.deafTo != kind {
 		return true
 	}
 	s.log("%s does not hear %T%+v", b.id, a, a)
 	b.unheard = true
-	if _, ends := a.(core.ReleaseAgent); ends {
+	if _, ends := a.(action.ReleaseAgent); ends {
 		s.disconnect(b, time.Hour)
 	}
 	return false
 }
 
 // checkDeaf checks that only who did not hear what he was told is said not to answer.
-func (s *sim) checkDeaf(a core.Record) {
+func (s *sim) checkDeaf(a action.Record) {
 	t := s.before[a.Task]
-	if b := s.boxes[t.Container]; strings.Contains(a.Text, "has not answered within") && a.Kind == core.KindLost && b != nil && !b.unheard {
+	if b := s.boxes[t.Container]; strings.Contains(a.Text, "has not answered within") && a.Kind == action.KindLost && b != nil && !b.unheard {
 		s.fail("%s is given up, and has heard all: %s", b.id, a.Text)
 	}
 }
@@ -290,14 +292,14 @@ func (s *sim) removeDir(b *simBox) {
 	}
 	s.log("the directory of %s is removed", b.id)
 	s.removedAt = s.now
-	s.fromAgent(b, core.AgentFailed{Container: b.id, Detail: "its directory was removed", DirectoryRemoved: true})
+	s.fromAgent(b, event.AgentFailed{Container: b.id, Detail: "its directory was removed", DirectoryRemoved: true})
 	epoch, line, left := s.epoch, b.line, b.process
 	if tasks := slices.Sorted(maps.Keys(s.alive)); len(tasks) > 1 {
 		p := s.alive[tasks[s.r.IntN(len(tasks))]]
 		s.after(100*time.Millisecond+s.upTo(time.Second), func() {
 			if s.epoch == epoch && !s.down && p != left && p.box.connected && !s.forgotten {
 				s.innocent[p.task]++
-				s.exit(p, core.TaskExited{Code: 1})
+				s.exit(p, event.TaskExited{Code: 1})
 			}
 		})
 	}
@@ -339,15 +341,15 @@ func (s *sim) preempt(b *simBox) {
 	const within = 15 * time.Second
 	s.log("the scheduler wants %s back", b.id)
 	strict := s.r.IntN(2) == 0
-	s.tellAM(0, core.PreemptionWarned{Containers: []string{b.id}, Strict: strict, Within: within})
+	s.tellAM(0, event.PreemptionWarned{Containers: []string{b.id}, Strict: strict, Within: within})
 	for range s.r.IntN(3) { // it may say so in each round
-		s.tellAM(s.upTo(within), core.PreemptionWarned{Containers: []string{b.id}, Strict: strict, Within: within})
+		s.tellAM(s.upTo(within), event.PreemptionWarned{Containers: []string{b.id}, Strict: strict, Within: within})
 	}
 	if s.r.IntN(4) == 0 {
 		s.log("the scheduler does not want %s back any longer", b.id)
 		over := s.upTo(within)
 		b.unwanted = s.now.Add(over)
-		s.tellAM(over, core.PreemptionCanceled{Containers: []string{b.id}, Why: "the ResourceManager was restarted"})
+		s.tellAM(over, event.PreemptionCanceled{Containers: []string{b.id}, Why: "the ResourceManager was restarted"})
 		return
 	}
 	left := b.process
@@ -361,7 +363,7 @@ func (s *sim) preempt(b *simBox) {
 		if left != nil && !s.heldSince(warned) && !left.stopped && b.unwanted.Before(warned) && b.connected && b.process == left && s.finish == nil && (inTime || b.since.Before(warned)) {
 			s.fail("%s runs a process of %s that has not been told to stop, and the scheduler takes it now, as it has said", b.id, left.task)
 		}
-		s.end(b, core.CausePreempted)
+		s.end(b, event.CausePreempted)
 	})
 }
 
@@ -384,7 +386,7 @@ func (s *sim) closeNode(node string) {
 	within := time.Minute + s.upTo(time.Minute)
 	s.log("%s is taken out of service within %s", node, within)
 	s.closing[node] = s.now.Add(within)
-	s.tellAM(s.upTo(time.Second), core.NodeDecommissioning{Node: node, Within: within})
+	s.tellAM(s.upTo(time.Second), event.NodeDecommissioning{Node: node, Within: within})
 	epoch, since := s.epoch, s.now
 	lines := map[*simBox]int{}
 	for _, b := range s.boxes {
@@ -407,7 +409,7 @@ func (s *sim) closeNode(node string) {
 		}
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 			if b := s.boxes[id]; b.node == node {
-				s.end(b, core.CauseNodeLost)
+				s.end(b, event.CauseNodeLost)
 			}
 		}
 		s.after(s.upTo(time.Minute), func() { s.reopen(node) })
@@ -424,9 +426,9 @@ func (s *sim) reopen(node string) {
 		s.log("%s is in service again, which nobody says", node)
 		s.unsaid[node] = gone
 	case 2:
-		s.tellAM(s.upTo(time.Minute), core.NodeRecommissioned{Node: node})
+		s.tellAM(s.upTo(time.Minute), event.NodeRecommissioned{Node: node})
 	default:
-		s.tellAM(0, core.NodeRecommissioned{Node: node})
+		s.tellAM(0, event.NodeRecommissioned{Node: node})
 	}
 }
 

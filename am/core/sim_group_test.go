@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -54,7 +55,7 @@ func (s *sim) scale(r *proto.RoleSpec, n int32) {
 	}
 	s.log("a person wants %d tasks of %s", n, r.Name)
 	s.answers = 0
-	s.step(core.ScaleRequested{Role: r.Name, Count: n, User: "alice"})
+	s.step(event.ScaleRequested{Role: r.Name, Count: n, User: "alice"})
 	if s.answers != 1 {
 		s.fail("a request to scale %s to %d has %d answers", r.Name, n, s.answers)
 	}
@@ -91,7 +92,7 @@ func (s *sim) scale(r *proto.RoleSpec, n int32) {
 }
 
 // checkGroup checks which members a generation has whose attempts are started.
-func (s *sim) checkGroup(a core.Start) {
+func (s *sim) checkGroup(a action.Start) {
 	r := s.roles[0]
 	if r.Loss != proto.LossRule_LOSS_RULE_ALL {
 		if a.Absent != nil {
@@ -140,7 +141,7 @@ func (s *sim) firstPort(r *proto.RoleSpec, ordinal int) int {
 }
 
 // noteAddress notes where the others meet a member of a generation.
-func (s *sim) noteAddress(a core.Start) {
+func (s *sim) noteAddress(a action.Start) {
 	if s.addresses[a.Generation] == nil {
 		s.addresses[a.Generation] = simAddresses{}
 	}
@@ -149,7 +150,7 @@ func (s *sim) noteAddress(a core.Start) {
 }
 
 // changePort has the task in a container listen elsewhere.
-func (s *sim) changePort(a core.ChangePort) {
+func (s *sim) changePort(a action.ChangePort) {
 	s.toAgent(a.Container, a, func(b *simBox) {
 		if b.process != nil {
 			s.fail("%s is told to listen on another port, and runs attempt %d of %s", b.id, b.attempt, b.task)
@@ -161,7 +162,7 @@ func (s *sim) changePort(a core.ChangePort) {
 				b.port = 40000 + s.ports
 			}
 		}
-		e := core.AgentPrepared{Container: b.id, Port: b.port, PeerPort: b.peerPort}
+		e := event.AgentPrepared{Container: b.id, Port: b.port, PeerPort: b.peerPort}
 		s.after(s.upTo(100*time.Millisecond), func() { s.fromAgent(b, e) })
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -74,7 +74,7 @@ func (m *simModel) save(c *simProcess, session, piece int) {
 		if pieces := piecesOf(services); all && len(pieces) == 1 && pieces[piece] {
 			m.s.after(time.Duration(m.r.Int64N(int64(told))), func() {
 				if !m.s.down {
-					m.s.step(core.CheckpointSealed{})
+					m.s.step(event.CheckpointSealed{})
 				}
 			})
 		}

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -142,18 +143,18 @@ func (v *simSaves) fixed() bool { return v.s.seed%9 == 0 }
 // tell tells the application master that a checkpoint is complete.
 func (v *simSaves) tell() {
 	if !v.s.down && v.s.finish == nil && v.newest > 0 {
-		v.report(core.CheckpointSealed{FixedWorld: v.fixed()})
+		v.report(event.CheckpointSealed{FixedWorld: v.fixed()})
 	}
 }
 
 // found tells an application master that has taken over of the newest checkpoint.
 func (v *simSaves) found() {
 	if !v.s.down && v.s.finish == nil && v.newest > 0 {
-		v.report(core.CheckpointFound{FixedWorld: v.fixed()})
+		v.report(event.CheckpointFound{FixedWorld: v.fixed()})
 	}
 }
 
-func (v *simSaves) report(e core.Event) {
+func (v *simSaves) report(e event.Event) {
 	v.s.step(e)
 	if v.told.IsZero() && !v.s.job.Journal().Partial {
 		v.told = v.s.now
@@ -161,7 +162,7 @@ func (v *simSaves) report(e core.Event) {
 }
 
 // prepared has the store made safe to start from.
-func (v *simSaves) prepared(a core.PrepareStore) {
+func (v *simSaves) prepared(a action.PrepareStore) {
 	for _, c := range a.Fenced {
 		v.s.fenced[c] = true
 	}

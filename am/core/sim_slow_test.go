@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 )
 
@@ -102,7 +104,7 @@ func (m *simSlow) report() {
 		return
 	}
 	s.after(slowFor/pace.CountsWithin, m.report)
-	var e core.StepsReported
+	var e event.StepsReported
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		p, slow := s.alive[task], m.slow(s.alive[task])
 		if !makesSteps(task) || p.lingers || !p.box.connected || p.box.master != s.epoch {
@@ -127,13 +129,13 @@ func (m *simSlow) report() {
 }
 
 // told checks what is told of stragglers.
-func (m *simSlow) told(a core.Record) {
+func (m *simSlow) told(a action.Record) {
 	switch {
-	case a.Kind == core.KindLost && strings.Contains(a.Text, core.CauseStraggler.String()):
+	case a.Kind == action.KindLost && strings.Contains(a.Text, event.CauseStraggler.String()):
 		if m.moved[a.Task]++; m.moved[a.Task] > slowMoves && !m.s.forgotten {
 			m.s.fail("%s was moved %d times as a straggler, and may be %d times", a.Task, m.moved[a.Task], slowMoves)
 		}
-	case a.Kind == core.KindStraggler && strings.HasPrefix(a.Text, "it is slower"):
+	case a.Kind == action.KindStraggler && strings.HasPrefix(a.Text, "it is slower"):
 		if m.s.now.Sub(m.since[a.Task]) < slowFor || m.s.now.Sub(m.ended[a.Task]) > slowFor {
 			m.s.fail("%s is said to be slow, and is not, or not for long", a.Task)
 		}

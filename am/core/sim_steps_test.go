@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 )
 
@@ -71,7 +71,7 @@ func (s *sim) reportUsage() {
 		return
 	}
 	s.after(every, s.reportUsage)
-	var e core.StepsReported
+	var e event.StepsReported
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		p := s.alive[task]
 		if !s.hanging() && !s.exporting() && !p.lingers || p.polls || s.exporting() && p == s.exports {
@@ -100,11 +100,11 @@ func (s *sim) makeSteps() {
 		return
 	}
 	s.steps++
-	var e core.StepsReported
+	var e event.StepsReported
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		if makesSteps(task) && !s.alive[task].lingers {
 			s.alive[task].steps = s.steps
-			e.Steps = append(e.Steps, core.Step{Task: task, Step: s.steps})
+			e.Steps = append(e.Steps, event.Step{Task: task, Step: s.steps})
 		}
 	}
 	if len(e.Steps) > 0 {

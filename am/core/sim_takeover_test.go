@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -30,7 +32,7 @@ func (s *sim) restartAM() {
 	epoch := s.epoch
 	if s.sweeps {
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
-			s.end(s.boxes[id], core.CauseReleased)
+			s.end(s.boxes[id], event.CauseReleased)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
@@ -69,7 +71,7 @@ func (s *sim) restartAM() {
 			}
 			s.job.Resume(s.saved)
 		}
-		e := core.Recovered{Attempt: epoch + 1, Containers: map[string]string{}}
+		e := event.Recovered{Attempt: epoch + 1, Containers: map[string]string{}}
 		gone := "" // the node on which the one before was
 		if s.chance(50) {
 			gone = s.someNode()
@@ -86,15 +88,15 @@ func (s *sim) restartAM() {
 		s.checkSpares(spares, e)
 		s.touch()
 		for _, node := range slices.Sorted(maps.Keys(s.closing)) { // as the cluster's list of nodes says
-			s.tellAM(s.upTo(time.Second), core.NodeDecommissioning{Node: node, Within: max(time.Millisecond, s.closing[node].Sub(s.now))})
+			s.tellAM(s.upTo(time.Second), event.NodeDecommissioning{Node: node, Within: max(time.Millisecond, s.closing[node].Sub(s.now))})
 		}
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 			switch b := s.boxes[id]; {
 			case b.ended && s.sweeps: // of these, no other master is told
 			case b.ended:
-				s.tellAM(s.upTo(200*time.Millisecond), core.ContainerEnded{Container: id, Cause: core.CauseOwnFault, Exit: 137})
+				s.tellAM(s.upTo(200*time.Millisecond), event.ContainerEnded{Container: id, Cause: event.CauseOwnFault, Exit: 137})
 			case b.excused && s.chance(50): // or it is not told at all
-				s.tellAM(s.upTo(time.Second), core.ContainerEnded{Container: id, Cause: core.CauseNodeLost})
+				s.tellAM(s.upTo(time.Second), event.ContainerEnded{Container: id, Cause: event.CauseNodeLost})
 			case b.excused && (s.seed+uint64(b.line))%2 == 0:
 				s.findAgain(b)
 			}
@@ -127,7 +129,7 @@ func (s *sim) idleSpares() []string {
 }
 
 // checkSpares sees that the spares that a new master was handed are spares still.
-func (s *sim) checkSpares(spares []string, e core.Recovered) {
+func (s *sim) checkSpares(spares []string, e event.Recovered) {
 	if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.finish != nil {
 		return
 	}
@@ -216,7 +218,7 @@ func (s *sim) findAgain(b *simBox) {
 		t, _ := s.job.Hosted(b.id)
 		stays := !s.leaving(b)
 		b.excused, b.found = false, s.now
-		s.step(core.ContainerFound{Container: b.id, Node: b.node})
+		s.step(event.ContainerFound{Container: b.id, Node: b.node})
 		if stays {
 			s.found[t.Name] = true
 		}
@@ -225,8 +227,8 @@ func (s *sim) findAgain(b *simBox) {
 
 // checkFound checks that no task leaves a container because YARN had lost it, and has told of
 // it since.
-func (s *sim) checkFound(a core.Record) {
-	if a.Kind != core.KindLost {
+func (s *sim) checkFound(a action.Record) {
+	if a.Kind != action.KindLost {
 		return
 	}
 	if s.found[a.Task] && strings.Contains(a.Text, "did not hand its container over") {

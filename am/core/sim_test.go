@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -100,11 +102,11 @@ type sim struct {
 	job          *core.Job
 	before       map[string]core.Task // its tasks before the present step
 	down         bool
-	touchedAt    time.Time              // by a master
-	touches      int                    // of the file that shows that an application master lives
-	confirmed    core.LivenessConfirmed // the last
-	announced    int                    // the epoch of the one whose file that is
-	epoch        int                    // of the application master; what was meant for an older one is lost
+	touchedAt    time.Time               // by a master
+	touches      int                     // of the file that shows that an application master lives
+	confirmed    event.LivenessConfirmed // the last
+	announced    int                     // the epoch of the one whose file that is
+	epoch        int                     // of the application master; what was meant for an older one is lost
 	saved        core.Journal
 	shown        core.Journal           // what others can know of it, a little late
 	stale        time.Time              // since when it is out of date; zero: it is not
@@ -121,7 +123,7 @@ type sim struct {
 	calm         time.Time                // no faults after it
 	transcript   []string
 	tell         bool
-	finish       *core.Finish
+	finish       *action.Finish
 	steps        int64                // made
 	listened     bool                 // this step may take in all that was heard in many
 	answers      int                  // to the last request to restart a task
@@ -167,7 +169,7 @@ type simProcess struct {
 	reports    int  // of what it has used, to the present application master
 	failing    bool // it has said why it fails, and takes its time to end
 	stopped    bool // it has been told to end
-	stop       core.Stopping
+	stop       event.Stopping
 	killed     time.Time // when it gets SIGKILL by that
 	immortal   bool      // it does not end by that, since it hangs in the kernel
 	requested  bool      // a person wants it restarted
@@ -196,7 +198,7 @@ type simBox struct {
 	attempt   int
 	gen       int
 	process   *simProcess
-	exited    *core.TaskExited
+	exited    *event.TaskExited
 	deafTo    string // kind of message that its agent does not hear
 	unheard   bool   // one came
 }
@@ -260,7 +262,7 @@ func (s *sim) fail(format string, args ...any) {
 
 // tellAM gives an event to the application master after a while, unless that is gone or
 // another one by then.
-func (s *sim) tellAM(d time.Duration, e core.Event) {
+func (s *sim) tellAM(d time.Duration, e event.Event) {
 	epoch := s.epoch
 	s.after(d, func() {
 		if s.epoch == epoch && !s.down {
@@ -269,22 +271,22 @@ func (s *sim) tellAM(d time.Duration, e core.Event) {
 	})
 }
 
-func (s *sim) step(e core.Event) {
+func (s *sim) step(e event.Event) {
 	s.log("%T%+v", e, e)
-	if x, ok := e.(core.ContainerEnded); ok && x.Cause == core.CauseOutOfMemory {
+	if x, ok := e.(event.ContainerEnded); ok && x.Cause == event.CauseOutOfMemory {
 		for _, t := range s.job.Tasks() {
 			if t.Container == x.Container {
 				s.faults[t.Name]++
 			}
 		}
 	}
-	if a, ok := e.(core.AgentConnected); ok {
+	if a, ok := e.(event.AgentConnected); ok {
 		if p := s.newest[a.Task]; p != nil && p.box.id == a.Container {
 			s.told[a.Task] = true
 		}
 	}
 	clear(s.before)
-	if _, takes := e.(core.Recovered); !takes { // else what follows was decided before
+	if _, takes := e.(event.Recovered); !takes { // else what follows was decided before
 		for _, t := range s.job.Tasks() {
 			s.before[t.Name] = t
 		}
@@ -295,10 +297,10 @@ func (s *sim) step(e core.Event) {
 	if is, says := s.job.State(); (is != state || says != why) && !s.job.NeedsJournal() {
 		s.fail("the job is %s (%s) now, and users are shown that it is %s (%s)", is, says, state, why)
 	}
-	steps, _ := e.(core.StepsReported)
+	steps, _ := e.(event.StepsReported)
 	s.stepped = s.stepped || len(steps.Steps) > 0
 	switch {
-	case slices.ContainsFunc(actions, core.RequiresWriteAhead):
+	case slices.ContainsFunc(actions, action.RequiresWriteAhead):
 		s.save()
 	case !s.job.NeedsJournal():
 	default:
@@ -321,7 +323,7 @@ func (s *sim) step(e core.Event) {
 		s.act(a)
 	}
 	if told && len(s.queued) == 0 {
-		s.tellAM(time.Millisecond, core.Sent{Until: s.now})
+		s.tellAM(time.Millisecond, event.Sent{Until: s.now})
 	}
 	s.checkQuiet()
 	s.wake()
@@ -333,7 +335,7 @@ func (s *sim) wake() {
 		epoch := s.epoch
 		s.after(max(0, at.Sub(s.now)), func() {
 			if next, ok := s.job.Deadline(); s.epoch == epoch && ok && !next.After(s.now) {
-				s.step(core.Tick{})
+				s.step(event.Tick{})
 			}
 		})
 	}
@@ -443,7 +445,7 @@ func simulate(t *testing.T, n uint64, tell bool) (resizes int) {
 	s.calm = start.Add(2 * time.Minute)
 	s.job = s.newJob()
 	s.after(0, func() {
-		s.step(core.Begin{})
+		s.step(event.Begin{})
 		s.touch()
 	})
 	s.after(s.upTo(8*time.Second), s.fault)

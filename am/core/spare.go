@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -36,10 +38,10 @@ func (j *Job) keepSpares() {
 	for j.phase == jobRunning && j.unassigned() < j.spareCount {
 		if j.unlucky() {
 			j.spareCount = 0
-			j.record(nil, KindNote, "spare containers were lost %s within %s; no more are asked for", times(j.within(j.spareLosses)), j.limits.Window)
+			j.record(nil, action.KindNote, "spare containers were lost %s within %s; no more are asked for", times(j.within(j.spareLosses)), j.limits.Window)
 			return
 		}
-		a := Ask{MemoryMB: j.largest()}
+		a := action.Ask{MemoryMB: j.largest()}
 		for _, t := range j.tasks {
 			a.VCores = max(a.VCores, t.role.Vcores)
 			a.GPUs = max(a.GPUs, t.role.Gpus)
@@ -65,7 +67,7 @@ func most(a, b map[string]*proto.Amount) map[string]*proto.Amount {
 }
 
 // askSpare asks for a spare; t is nil for one for any task.
-func (j *Job) askSpare(t *task, a Ask) *spare {
+func (j *Job) askSpare(t *task, a action.Ask) *spare {
 	j.requests++
 	name := "spare"
 	if t != nil {
@@ -189,9 +191,9 @@ func (j *Job) useSpare(t *task, s *spare) {
 	j.becomeLaunching(t, s.container, s.node, time.Time{})
 	j.becomePreparing(t, s.host, s.agentPID, j.now.Add(j.limits.Prepare))
 	if !s.early { // else it is what any lost task gets, only sooner
-		j.record(t, KindNote, "it moves into the spare container on %s", s.node)
+		j.record(t, action.KindNote, "it moves into the spare container on %s", s.node)
 	}
-	j.emit(Assign{Container: t.loc.container, Task: t.name, Port: t.port})
+	j.emit(action.Assign{Container: t.loc.container, Task: t.name, Port: t.port})
 }
 
 // awaitStandIn has a task that lost its container early wait for its stand-in.
@@ -213,11 +215,11 @@ func (j *Job) awaitStandIn(t *task, s *spare) {
 func (j *Job) giveUpSpare(s *spare) {
 	j.removeSpare(s)
 	if s.container == "" {
-		j.emit(Withdraw{s.request})
+		j.emit(action.Withdraw{Request: s.request})
 		return
 	}
 	j.releaseAgent(s.container, s.agentPID)
-	j.emit(Release{s.container})
+	j.emit(action.Release{Container: s.container})
 }
 
 // dropSpare lets go of a spare that is of no use.
@@ -226,7 +228,7 @@ func (j *Job) dropSpare(s *spare, release bool) {
 	j.spareLosses = append(j.spareLosses, j.now)
 	j.releaseAgent(s.container, s.agentPID)
 	if release && s.container != "" {
-		j.emit(Release{s.container})
+		j.emit(action.Release{Container: s.container})
 	}
 }
 
@@ -263,7 +265,7 @@ func (j *Job) resumeSpares(r Journal) {
 // recoveredSpares waits for the agents of the spares that were handed over, and gives
 // those up that were not: nothing runs there, and an agent that comes is released. It
 // returns the containers that are spares still.
-func (j *Job) recoveredSpares(e Recovered) map[string]bool {
+func (j *Job) recoveredSpares(e event.Recovered) map[string]bool {
 	spares := map[string]bool{}
 	for _, s := range slices.Clone(j.spares) {
 		node, there := e.Containers[s.container]
@@ -280,7 +282,7 @@ func (j *Job) recoveredSpares(e Recovered) map[string]bool {
 // spareAttached takes in that the agent in a spare container is connected. One that has
 // a task already was given it by a master that was lost before it wrote that down; it
 // has started nothing, and takes no other task.
-func (j *Job) spareAttached(s *spare, e AgentConnected) {
+func (j *Job) spareAttached(s *spare, e event.AgentConnected) {
 	s.host, s.agentPID, s.deadline = e.Host, e.PID, time.Time{}
 	s.ready = j.now.Add(j.limits.Prewarm)
 	if e.Task != "" {
@@ -294,7 +296,7 @@ const notNeeded = "its container is not needed any longer"
 // NodeManager is lost, nobody else ends it.
 func (j *Job) releaseAgent(container string, agentPID int) {
 	if agentPID != 0 {
-		j.emit(ReleaseAgent{container, notNeeded})
+		j.emit(action.ReleaseAgent{Container: container, Why: notNeeded})
 	}
 }
 

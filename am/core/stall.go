@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -19,7 +21,7 @@ import (
 // tell of none. The event log says once that none was told for long, and nothing is done.
 
 // stepped takes in which steps tasks have made, and that they have saved.
-func (j *Job) stepped(e StepsReported) {
+func (j *Job) stepped(e event.StepsReported) {
 	j.takeUsage(e.Usage)
 	j.takeCounts(e.Counts)
 	p, news := &j.pace, false
@@ -31,14 +33,14 @@ func (j *Job) stepped(e StepsReported) {
 	const again = "steps are made again"
 	if news && p.Quiet { // of which the job's state tells, also while a task is missing
 		p.Quiet = false
-		j.record(nil, KindNote, again)
+		j.record(nil, action.KindNote, again)
 	}
 	switch {
 	case !p.Due():
 	case news:
 		if p.Warned {
 			p.Warned = false
-			j.record(nil, KindResumed, again)
+			j.record(nil, action.KindResumed, again)
 		}
 		p.Step(j.now)
 	case e.Saving:
@@ -83,7 +85,7 @@ func (j *Job) watchSteps() {
 	}
 	if !p.Warned && silent >= p.Limit(j.limits.StallWarning) {
 		p.Warned = true
-		j.record(nil, KindStalled, "no task has made a step for %s, %d times the longest recent pause at least; the longest silent is %s, since step %d",
+		j.record(nil, action.KindStalled, "no task has made a step for %s, %d times the longest recent pause at least; the longest silent is %s, since step %d",
 			silent.Round(time.Second), pace.Factor, t.name, t.progress.step)
 	}
 	if !j.past(j.stallDue()) {
@@ -92,7 +94,7 @@ func (j *Job) watchSteps() {
 	if busy := j.busiest(); busy != nil && j.now.Before(j.lastStallDue()) {
 		if !p.Waits {
 			p.Waits = true
-			j.record(t, KindStalled, "no task has made a step for %s, but %s; it is left running until %s have passed, or no task is busy",
+			j.record(t, action.KindStalled, "no task has made a step for %s, but %s; it is left running until %s have passed, or no task is busy",
 				silent.Round(time.Second), busy.describeUsage(), j.lastStallDue().Sub(p.Since()))
 		}
 		return
@@ -135,7 +137,7 @@ func (j *Job) tellQuiet() {
 		who = "; no task is busy (yarn-submit stacks shows where they stand)"
 	}
 	j.pace.Quiet = true
-	j.record(nil, KindNote, "%s after %s in which all tasks ran; steps are looked for in what tasks print (--progress) and in event files, and as the program may tell of none, nothing is restarted for it%s",
+	j.record(nil, action.KindNote, "%s after %s in which all tasks ran; steps are looked for in what tasks print (--progress) and in event files, and as the program may tell of none, nothing is restarted for it%s",
 		what, silent.Round(time.Second), who)
 }
 
@@ -254,8 +256,8 @@ func (t *task) describeUsage() string {
 // helped either, it is stopped for the last time, so that it reports where it is.
 func (j *Job) escalate(t *task, silent time.Duration) {
 	t.loss.why = fmt.Sprintf("no task has made a step for %s, and it has been silent for longest, since step %d", silent.Round(time.Second), t.progress.step)
-	j.record(t, KindStalled, "%s; %s", t.loss.why, [...]string{"it is started again", "all tasks are started again", "the job ends"}[min(j.pace.Tried, stallTries)])
-	j.halt(t, StopStalled, CauseUnknown, 0)
+	j.record(t, action.KindStalled, "%s; %s", t.loss.why, [...]string{"it is started again", "all tasks are started again", "the job ends"}[min(j.pace.Tried, stallTries)])
+	j.halt(t, event.StopStalled, event.CauseUnknown, 0)
 	j.pace.Tried++
 	if j.pace.Tried == stallTries {
 		j.restart(t, "has stalled", graceOf(0), func(*task) bool { return true })
@@ -266,7 +268,7 @@ func (j *Job) escalate(t *task, silent time.Duration) {
 const stallTries = 2
 
 // endedStalled takes in the end of an attempt that was stopped because of a stall.
-func (j *Job) endedStalled(t *task, e TaskExited) {
+func (j *Job) endedStalled(t *task, e event.TaskExited) {
 	t.loss.exit, t.loss.tail = e, e.Tail
 	if len(e.Stack) > 0 {
 		t.loss.tail = e.Stack
@@ -275,7 +277,7 @@ func (j *Job) endedStalled(t *task, e TaskExited) {
 	if j.stalledForGood(t) {
 		return
 	}
-	j.lost(t, CauseStalled)
+	j.lost(t, event.CauseStalled)
 	j.becomeRestarting(t)
 	t.loss.suspectsServices = true
 	j.charge(t)

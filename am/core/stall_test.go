@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -16,10 +17,10 @@ func (p *player) steps(n int, pause time.Duration, tasks ...string) {
 	p.t.Helper()
 	for range n {
 		p.wait(pause)
-		e := core.StepsReported{}
+		e := event.StepsReported{}
 		for _, t := range tasks {
 			p.made[t]++
-			e.Steps = append(e.Steps, core.Step{Task: t, Step: p.made[t]})
+			e.Steps = append(e.Steps, event.Step{Task: t, Step: p.made[t]})
 		}
 		p.step(e)
 	}
@@ -29,7 +30,7 @@ func (p *player) steps(n int, pause time.Duration, tasks ...string) {
 func trains(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
 	p := play(t, roles, restarts)
 	p.made = map[string]int64{}
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	return p
 }
 
@@ -55,7 +56,7 @@ func TestTranscriptsOfStalls(t *testing.T) {
 			p.steps(12, time.Second, "worker-0", "worker-1")
 			for range 60 {
 				p.wait(time.Minute)
-				p.step(core.StepsReported{Saving: true})
+				p.step(event.StepsReported{Saving: true})
 			}
 		}, running, nil},
 		{"a restart of the silent task helps", psAndWorkers(1, 2), func(p *player) {
@@ -70,21 +71,21 @@ func TestTranscriptsOfStalls(t *testing.T) {
 		}, failed, []string{"worker-0", `File "session.py", line 7 in wait`}},
 		{"it never makes its first step after a restart", psAndWorkers(1, 2), func(p *player) {
 			p.steps(12, time.Second, "worker-0", "worker-1")
-			p.exit("worker-1", core.TaskExited{})
-			p.exit("worker-0", core.TaskExited{Signal: 9})
+			p.exit("worker-1", event.TaskExited{})
+			p.exit("worker-0", event.TaskExited{Signal: 9})
 			p.wait(24 * time.Hour)
 		}, failed, []string{"worker-0"}},
 		{"ranks never make a first step again", ranks(2), func(p *player) {
 			p.steps(12, time.Second, "worker-0", "worker-1")
-			p.exit("worker-0", core.TaskExited{Signal: 9})
+			p.exit("worker-0", event.TaskExited{Signal: 9})
 			p.wait(24 * time.Hour)
 		}, failed, nil},
 		{"another application master ends it", psAndWorkers(1, 1), func(p *player) {
 			p.steps(12, time.Second, "worker-0")
 			p.wait(11 * time.Minute)
-			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
-			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
-			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 1, TaskPID: 200})
+			p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+			p.step(event.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
+			p.step(event.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 1, TaskPID: 200})
 			p.wait(24 * time.Hour)
 		}, failed, nil},
 	} {
@@ -115,19 +116,19 @@ func TestAJobWithoutSteps(t *testing.T) {
 		says  []string
 	}{
 		"none":               {0, func(*player) {}, 30 * time.Minute, []string{"no step yet after 30m0s", "--progress", "no task is busy (yarn-submit stacks"}},
-		"none, of ranks":     {time.Minute, func(p *player) { p.exit("worker-0", core.TaskExited{Signal: 9}) }, 3 * time.Minute, []string{"no step yet after 3m0s"}},
+		"none, of ranks":     {time.Minute, func(p *player) { p.exit("worker-0", event.TaskExited{Signal: 9}) }, 3 * time.Minute, []string{"no step yet after 3m0s"}},
 		"stalls are told":    {-1, func(*player) {}, 30 * time.Minute, []string{"no step yet after 30m0s"}},
 		"it hangs after one": {0, func(p *player) { p.steps(1, time.Second, "worker-0") }, 30 * time.Minute, []string{"no further step after 30m0s"}},
 		"no journal is found": {0, func(p *player) {
 			p.forgets = true
-			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+			p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 			for i, c := range []string{"c1", "c2"} {
-				p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: fmt.Sprintf("worker-%d", i), Port: 20000, PeerPort: 20000, TaskPID: 200})
+				p.step(event.AgentConnected{Container: c, Host: "h", PID: 100, Task: fmt.Sprintf("worker-%d", i), Port: 20000, PeerPort: 20000, TaskPID: 200})
 			}
 		}, 30 * time.Minute, []string{"no step yet after 30m0s"}},
 		"it is busy": {time.Minute, func(p *player) {
 			for n := range 4 {
-				p.step(core.StepsReported{Usage: []pace.Usage{{Task: "worker-1", CPU: time.Duration(n) * time.Minute}}})
+				p.step(event.StepsReported{Usage: []pace.Usage{{Task: "worker-1", CPU: time.Duration(n) * time.Minute}}})
 				p.wait(pace.UsageInterval)
 			}
 		}, 0, []string{"no step yet after 3m0s", "worker-1 is busy: it uses 1.0 CPUs"}},
@@ -135,7 +136,7 @@ func TestAJobWithoutSteps(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			p := playWith(t, ranks(2), 3, 0, core.Limits{Stall: c.limit})
 			p.made = map[string]int64{}
-			p.step(core.Begin{})
+			p.step(event.Begin{})
 			c.begin(p)
 			attempt := p.named("worker-0").Attempt
 			if c.after > 0 {
@@ -171,7 +172,7 @@ func TestStepsAfterNoneWasTold(t *testing.T) {
 		"all tasks run": func(*player) {},
 		"one is lost": func(p *player) {
 			p.mute["Allocated"] = true
-			p.step(core.ContainerEnded{Container: p.named("worker-1").Container, Cause: core.CauseKilled})
+			p.step(event.ContainerEnded{Container: p.named("worker-1").Container, Cause: event.CauseKilled})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +221,7 @@ func TestBusyTasks(t *testing.T) {
 				if minutes < c.minutes {
 					c.uses(&u)
 				}
-				p.step(core.StepsReported{Usage: []pace.Usage{u}})
+				p.step(event.StepsReported{Usage: []pace.Usage{u}})
 				p.wait(time.Minute)
 			}
 			if minutes < c.after || minutes > c.after+1 {
@@ -274,11 +275,11 @@ func lostJournal(t *testing.T, reported bool) *player {
 	if !reported {
 		p.known = []core.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Container: "c2", Step: 12}}
 	}
-	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
-	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
-	p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.step(event.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.step(event.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
 	if reported {
-		p.step(core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 12}}})
+		p.step(event.StepsReported{Steps: []event.Step{{Task: "worker-0", Step: 12}}})
 	}
 	return p
 }
@@ -287,7 +288,7 @@ func lostJournal(t *testing.T, reported bool) *player {
 func TestStallsThatAreOnlyTold(t *testing.T) {
 	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Stall: -1})
 	p.made = map[string]int64{}
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	p.steps(12, time.Second, "worker-0")
 	p.wait(24 * time.Hour)
 	p.state(proto.JobState_JOB_STATE_RUNNING)
@@ -307,7 +308,7 @@ func TestHowLongAStallIs(t *testing.T) {
 		t.Fatalf("attempt %d after a pause that may be\n%s", w.Attempt, p.log.String())
 	}
 	p.steps(60, time.Second, "worker-0")
-	p.exit("worker-0", core.TaskExited{Signal: 9})
+	p.exit("worker-0", event.TaskExited{Signal: 9})
 	p.wait(49 * time.Minute) // of which a first step may take fifty
 	if w := p.named("worker-0"); w.Attempt != 1 {
 		t.Fatalf("attempt %d before a first step is due\n%s", w.Attempt, p.log.String())

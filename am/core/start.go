@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -38,7 +40,7 @@ func (j *Job) startReady() {
 	}
 	if dirty && j.storeRequested.IsZero() {
 		j.storeRequested = j.now
-		j.emit(PrepareStore{
+		j.emit(action.PrepareStore{
 			AllDown:  !j.any(func(t *task) bool { return t.state.active() && !t.optional() }),
 			Observed: j.any(func(t *task) bool { return t.state.active() && t.optional() }),
 			Fenced:   j.fenced(),
@@ -83,7 +85,7 @@ func (j *Job) gangReady() bool {
 	}
 	for _, t := range j.tasks {
 		if j.holdsUpGang(t) && !t.together() {
-			j.record(t, KindNote, "the job starts without it; it joins when it has a container")
+			j.record(t, action.KindNote, "the job starts without it; it joins when it has a container")
 		}
 	}
 	return true
@@ -162,7 +164,7 @@ func (j *Job) markDirty(t *task) { t.dirty, t.dirtied = true, j.now }
 
 // storePrepared lets the tasks start whose attempts had ended before the store was
 // prepared.
-func (j *Job) storePrepared(e StorePrepared) {
+func (j *Job) storePrepared(e event.StorePrepared) {
 	for _, t := range j.tasks {
 		if !t.dirtied.After(j.storeRequested) {
 			t.dirty = false
@@ -170,7 +172,7 @@ func (j *Job) storePrepared(e StorePrepared) {
 	}
 	j.storeRequested = time.Time{}
 	for _, n := range e.Notes {
-		j.record(nil, KindNote, "%s", n)
+		j.record(nil, action.KindNote, "%s", n)
 	}
 }
 
@@ -196,14 +198,14 @@ func (j *Job) start(t *task) {
 }
 
 // startOf is the Start of a task's present attempt, the same each time that it is told.
-func (j *Job) startOf(t *task) Start {
-	return Start{
+func (j *Job) startOf(t *task) action.Start {
+	return action.Start{
 		Container: t.loc.container, Task: t.name, Attempt: t.run.number, Generation: j.generation,
 		ConsistentServerState: t.run.fromServices, Absent: j.absent, WorldChanged: j.worldChanged,
 	}
 }
 
-func (j *Job) taskStarted(e TaskStarted) {
+func (j *Job) taskStarted(e event.TaskStarted) {
 	t := j.hosted[e.Container]
 	if t == nil || e.Attempt != t.run.number || !t.state.active() {
 		return
@@ -212,10 +214,10 @@ func (j *Job) taskStarted(e TaskStarted) {
 	j.becomeKnown(t, e.PID)
 	text := fmt.Sprintf("attempt %d runs on %s, process %d", t.run.number, t.loc.node, t.run.pid)
 	if lost.IsZero() {
-		j.record(t, KindStarted, "%s", text)
+		j.record(t, action.KindStarted, "%s", text)
 		return
 	}
-	j.emit(Record{Task: t.name, Kind: KindRecovered, TookMS: j.now.Sub(lost).Milliseconds(), Text: text})
+	j.emit(action.Record{Task: t.name, Kind: action.KindRecovered, TookMS: j.now.Sub(lost).Milliseconds(), Text: text})
 }
 
 // Services hold what the other tasks work on, as parameter servers hold the model. That

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -205,7 +206,7 @@ func (j *Job) becomeStopping(t *task, s stop) {
 }
 
 // becomeStoppingTo: what follows the end of the attempt that is being stopped has changed.
-func (j *Job) becomeStoppingTo(t *task, why StopReason, c Cause) {
+func (j *Job) becomeStoppingTo(t *task, why event.StopReason, c event.Cause) {
 	j.touch(t)
 	t.run.stop.reason, t.run.stop.cause = why, c
 }
@@ -292,7 +293,7 @@ func (j *Job) becomeUnreachable(t *task, since, deadline time.Time) {
 }
 
 // becomeReachable: the agent is connected again, and what it prepared is in place.
-func (j *Job) becomeReachable(t *task, e AgentConnected) {
+func (j *Job) becomeReachable(t *task, e event.AgentConnected) {
 	j.touch(t)
 	t.loc.host, t.loc.agentPID, t.loc.port = e.Host, e.PID, e.Port
 	t.loc.silent, t.loc.deadline, t.loc.files = time.Time{}, time.Time{}, localizing{}

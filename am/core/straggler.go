@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/am/core/action"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -86,7 +87,7 @@ func (j *Job) judgeSpeed(t *task) {
 		if !s.since.IsZero() && j.now.Sub(s.well) >= limit/2 {
 			s.since = time.Time{}
 			j.endSlow(t)
-			j.record(t, KindResumed, "it is as fast as the others again: %s", comparison(s.known).Compared())
+			j.record(t, action.KindResumed, "it is as fast as the others again: %s", comparison(s.known).Compared())
 		}
 	default:
 		s.well = time.Time{}
@@ -96,7 +97,7 @@ func (j *Job) judgeSpeed(t *task) {
 		least := max(limit, time.Duration(s.known.Counts)*j.CountInterval())
 		if slow := j.now.Sub(s.slow); s.since.IsZero() && slow >= least {
 			s.since = s.slow
-			j.record(t, KindStraggler, "it is slower than the others of the role %s, for %s: %s%s",
+			j.record(t, action.KindStraggler, "it is slower than the others of the role %s, for %s: %s%s",
 				t.role.Name, slow.Round(time.Second), comparison(s.known).Evidence(), j.moveSlow(t))
 		}
 	}
@@ -140,7 +141,7 @@ func (j *Job) stayIfNowhere(t *task, s *spare) bool {
 	}
 	j.giveUpSpare(s)
 	j.endSlow(t)
-	j.record(t, KindStraggler, "no other node than %s has room for it; it stays there", t.loc.node)
+	j.record(t, action.KindStraggler, "no other node than %s has room for it; it stays there", t.loc.node)
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -28,7 +29,7 @@ type pacer struct {
 
 func pacing(t *testing.T, roles []*proto.RoleSpec, limits core.Limits) *pacer {
 	p := &pacer{player: playWith(t, roles, 3, 0, limits), every: map[string]time.Duration{}, works: map[string]float64{}, counts: map[string]pace.Count{}, left: map[string]time.Duration{}, sent: map[string]int64{}}
-	p.step(core.Begin{})
+	p.step(event.Begin{})
 	return p
 }
 
@@ -38,7 +39,7 @@ func (p *pacer) run(d time.Duration) {
 	for end := p.now.Add(d); p.now.Before(end); {
 		interval := p.job.CountInterval()
 		p.wait(interval)
-		var e core.StepsReported
+		var e event.StepsReported
 		for _, task := range slices.Sorted(maps.Keys(p.every)) {
 			c := p.counts[task]
 			c.Task = task
@@ -63,7 +64,7 @@ func (p *pacer) run(d time.Duration) {
 				p.counts[task] = c
 			}
 			e.Counts = append(e.Counts, c)
-			e.Steps = append(e.Steps, core.Step{Task: task, Step: c.Step})
+			e.Steps = append(e.Steps, event.Step{Task: task, Step: c.Step})
 		}
 		p.step(e)
 	}
@@ -120,14 +121,14 @@ func TestTranscriptsOfStragglers(t *testing.T) {
 		{"a worker moves", psAndWorkers(1, 4), moves, func(p *pacer) {
 			p.every["worker-2"] = 8 * second
 			p.run(3 * time.Minute)
-			p.step(core.CheckpointSealed{})
+			p.step(event.CheckpointSealed{})
 			delete(p.counts, "worker-2")
 			p.run(4 * time.Minute) // it is as slow there
 		}},
 		{"a rank moves after a checkpoint", ranks(4), moves, func(p *pacer) {
 			p.works = map[string]float64{"worker-0": 0.3, "worker-1": 0.35, "worker-2": 0.3, "worker-3": 0.97}
 			p.run(4 * time.Minute)
-			p.step(core.CheckpointSealed{})
+			p.step(event.CheckpointSealed{})
 		}},
 		{"there is no other node", psAndWorkers(1, 4), moves, func(p *pacer) {
 			p.node = func(int) string { return p.named("worker-2").Node }
@@ -145,7 +146,7 @@ func TestTranscriptsOfStragglers(t *testing.T) {
 			p.mute["Allocated"] = true
 			p.every["worker-2"] = 8 * second
 			p.run(3 * time.Minute)
-			p.exit("worker-2", core.TaskExited{Signal: 9})
+			p.exit("worker-2", event.TaskExited{Signal: 9})
 			p.wait(second)
 		}},
 	} {
@@ -223,7 +224,7 @@ func TestWhoIsNoStraggler(t *testing.T) {
 			p.run(time.Hour)
 		}},
 		"one whose first step takes long": {psAndWorkers(1, 4), core.Limits{}, func(p *pacer) {
-			p.exit("worker-2", core.TaskExited{Signal: 9})
+			p.exit("worker-2", event.TaskExited{Signal: 9})
 			p.wait(second)
 			p.counts["worker-2"] = pace.Count{}
 			p.every["worker-2"] = 0
@@ -347,9 +348,9 @@ func TestMovesOfStragglersAreCounted(t *testing.T) {
 		for _, task := range p.job.Tasks() {
 			containers[task.Container] = task.Node
 		}
-		p.takeOver(core.Recovered{Attempt: 2, Containers: containers})
+		p.takeOver(event.Recovered{Attempt: 2, Containers: containers})
 		for _, task := range p.job.Tasks() {
-			p.step(core.AgentConnected{Container: task.Container, Host: "h", PID: 100, Task: task.Name, Port: 20000, PeerPort: 20000, Attempt: task.Attempt, TaskPID: 200})
+			p.step(event.AgentConnected{Container: task.Container, Host: "h", PID: 100, Task: task.Name, Port: 20000, PeerPort: 20000, Attempt: task.Attempt, TaskPID: 200})
 		}
 		p.counts = map[string]pace.Count{}
 	}

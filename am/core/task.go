@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -28,13 +29,13 @@ type Task struct {
 	PID       int
 	AgentPID  int
 	Why       string // of its last loss
-	Cause     Cause
-	Parked    bool       // the job works without it, until its group forms again, or its role is scaled up
-	Since     time.Time  // it is parked since then
-	ParkedBy  Cause      // what it was lost by then
-	Tail      []string   // last lines of output of an attempt that failed
-	Exit      TaskExited // how that attempt ended; zero: its container was lost
-	Speed     pace.Speed // of its attempt
+	Cause     event.Cause
+	Parked    bool             // the job works without it, until its group forms again, or its role is scaled up
+	Since     time.Time        // it is parked since then
+	ParkedBy  event.Cause      // what it was lost by then
+	Tail      []string         // last lines of output of an attempt that failed
+	Exit      event.TaskExited // how that attempt ended; zero: its container was lost
+	Speed     pace.Speed       // of its attempt
 
 	failures  int
 	slowSince time.Time // it is a straggler since then; zero: it is none
@@ -94,7 +95,7 @@ type location struct {
 // absence is since when the others work without a task, and what it was lost by.
 type absence struct {
 	since time.Time
-	cause Cause
+	cause event.Cause
 }
 
 // leaveOrder has a task leave its container. The zero value is no order.
@@ -130,10 +131,10 @@ type attempt struct {
 
 // stop is why an attempt was told to end, and what follows. The zero value: it was not.
 type stop struct {
-	reason    StopReason
-	cause     Cause     // with StopToLeave
-	by        time.Time // until when the attempt has time to end; zero: what all get
-	allowance           // to end, after by
+	reason    event.StopReason
+	cause     event.Cause // with StopToLeave
+	by        time.Time   // until when the attempt has time to end; zero: what all get
+	allowance             // to end, after by
 }
 
 // release is that an agent is to end, and how long after it was told its lease has expired.
@@ -164,28 +165,13 @@ func (a *allowance) suspend(since time.Time) {
 	}
 }
 
-// StopReason is why an attempt was told to end.
-type StopReason string
-
-// The reasons, with what follows once the attempt has ended.
-const (
-	StopTogether  StopReason = "together"  // it starts again with the others
-	StopToLeave   StopReason = "leave"     // its task leaves the container
-	StopStalled   StopReason = "stalled"   // it starts again, and the failure is charged
-	StopRequested StopReason = "requested" // it starts again, and nothing is charged
-	StopJobEnds   StopReason = "ends"      // the job ends
-)
-
-// stacks reports whether an attempt that is ended shows first where it stands.
-func (r StopReason) stacks() bool { return r == StopStalled || r == StopRequested }
-
 // loss is how the last attempt, or the container with it, was lost.
 type loss struct {
 	why   string
-	cause Cause
+	cause event.Cause
 	tail  []string
-	exit  TaskExited // zero: the container was lost, or the attempt did not fail
-	since time.Time  // when it was lost; zero: the task is back
+	exit  event.TaskExited // zero: the container was lost, or the attempt did not fail
+	since time.Time        // when it was lost; zero: the task is back
 	// blamesPeer: it reports that it ended because of a peer. Whether one was lost near that
 	// time is decided when the task is about to start again.
 	blamesPeer bool
@@ -234,7 +220,7 @@ func (j *Job) view(t *task) Task {
 func (t *task) unreachable() bool { return !t.loc.silent.IsZero() }
 
 // leavesNow reports whether its attempt was told to end because it leaves its container.
-func (t *task) leavesNow() bool { return t.run.stop.reason == StopToLeave }
+func (t *task) leavesNow() bool { return t.run.stop.reason == event.StopToLeave }
 
 // together reports whether the task restarts with all others of its kind.
 func (t *task) together() bool { return t.role.Loss == proto.LossRule_LOSS_RULE_ALL }

@@ -17,7 +17,8 @@ import (
 	"syscall"
 
 	"holdfast/am"
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/mailbox"
 	"holdfast/proto"
@@ -36,7 +37,7 @@ type Config struct {
 // Driver implements am.Driver.
 type Driver struct {
 	cfg    Config
-	events *mailbox.Mailbox[core.Event]
+	events *mailbox.Mailbox[event.Event]
 	wg     sync.WaitGroup
 
 	count   int // of containers, ever
@@ -48,19 +49,19 @@ var _ am.Driver = (*Driver)(nil)
 
 // New returns a driver without containers.
 func New(cfg Config) *Driver {
-	return &Driver{cfg: cfg, events: mailbox.New[core.Event](), running: map[string]*os.Process{}}
+	return &Driver{cfg: cfg, events: mailbox.New[event.Event](), running: map[string]*os.Process{}}
 }
 
 // Events implements am.Driver.
-func (d *Driver) Events() *mailbox.Mailbox[core.Event] { return d.events }
+func (d *Driver) Events() *mailbox.Mailbox[event.Event] { return d.events }
 
 // Superseded implements am.Driver. There is never another master.
 func (d *Driver) Superseded() <-chan error { return nil }
 
 // Ask implements am.Driver.
-func (d *Driver) Ask(a core.Ask) {
+func (d *Driver) Ask(a action.Ask) {
 	d.count++
-	d.events.Put(core.Allocated{Request: a.Request, Container: fmt.Sprintf("container-%d", d.count), Node: "localhost"})
+	d.events.Put(event.Allocated{Request: a.Request, Container: fmt.Sprintf("container-%d", d.count), Node: "localhost"})
 }
 
 // PreviousContainers implements am.Driver. Nothing outlives a local master.
@@ -73,7 +74,7 @@ func (d *Driver) Withdraw(string) {}
 func (d *Driver) Launch(container string) {
 	cmd, err := d.start(container)
 	if err != nil {
-		d.events.Put(core.LaunchFailed{Container: container, Why: fmt.Sprintf("starting the agent of %s: %v", container, err)})
+		d.events.Put(event.LaunchFailed{Container: container, Why: fmt.Sprintf("starting the agent of %s: %v", container, err)})
 		return
 	}
 	d.mu.Lock()
@@ -85,9 +86,9 @@ func (d *Driver) Launch(container string) {
 		_, mine := d.running[container]
 		delete(d.running, container)
 		d.mu.Unlock()
-		end := core.ContainerEnded{Container: container, Cause: core.CauseOwnFault, Exit: cmd.ProcessState.ExitCode()}
+		end := event.ContainerEnded{Container: container, Cause: event.CauseOwnFault, Exit: cmd.ProcessState.ExitCode()}
 		if !mine {
-			end.Cause = core.CauseReleased
+			end.Cause = event.CauseReleased
 		}
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
@@ -148,7 +149,7 @@ func (d *Driver) Release(container string) {
 func (d *Driver) Check(string) {}
 
 // Finish implements am.Driver.
-func (d *Driver) Finish(ctx context.Context, _ core.Finish) error {
+func (d *Driver) Finish(ctx context.Context, _ action.Finish) error {
 	d.mu.Lock()
 	var left []string
 	for c := range d.running {

@@ -9,6 +9,8 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/status/samples"
 	"holdfast/proto"
 )
@@ -145,10 +147,10 @@ func TestLogsOfManyContainers(t *testing.T) {
 			s.SetLogs(fmt.Sprintf("earlier-%d", i), "url")
 		}
 		n := 0
-		for _, a := range job.Step(time.Now(), core.Begin{}) {
-			if ask, ok := a.(core.Ask); ok {
+		for _, a := range job.Step(time.Now(), event.Begin{}) {
+			if ask, ok := a.(action.Ask); ok {
 				s.SetLogs("c-"+ask.Task, "logs of "+ask.Task)
-				job.Step(time.Now(), core.Allocated{Request: ask.Request, Container: "c-" + ask.Task, Node: "n"})
+				job.Step(time.Now(), event.Allocated{Request: ask.Request, Container: "c-" + ask.Task, Node: "n"})
 				n++
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -16,34 +18,34 @@ func TestGenerations(t *testing.T) {
 	job := core.New([]core.Task{{Name: "worker-0", Role: role}, {Name: "worker-1", Role: role, Index: 1}}, 3, 0, core.Limits{})
 	s := New(&proto.JobStatus{}, nil, nil, 0)
 	at := time.Now().Truncate(time.Millisecond)
-	step := func(events ...core.Event) {
+	step := func(events ...event.Event) {
 		for _, e := range events {
 			var list []*proto.JobEvent
 			for _, a := range job.Step(at, e) {
-				if r, ok := a.(core.Record); ok {
+				if r, ok := a.(action.Record); ok {
 					list = append(list, &proto.JobEvent{AtUnixMs: at.UnixMilli(), Task: r.Task, Kind: r.Kind, Text: r.Text})
 				}
 			}
 			s.Apply(job, list, nil)
 		}
 	}
-	step(core.Begin{})
+	step(event.Begin{})
 	for i, c := range []string{"c1", "c2"} {
-		step(core.Allocated{Request: []string{"worker-0/1", "worker-1/2"}[i], Container: c, Node: "n"},
-			core.AgentConnected{Container: c, Host: "h", PID: 1, Attempt: -1}, core.AgentPrepared{Container: c, Port: 20000 + i})
+		step(event.Allocated{Request: []string{"worker-0/1", "worker-1/2"}[i], Container: c, Node: "n"},
+			event.AgentConnected{Container: c, Host: "h", PID: 1, Attempt: -1}, event.AgentPrepared{Container: c, Port: 20000 + i})
 	}
-	step(core.StorePrepared{}, core.TaskStarted{Container: "c1", PID: 7}, core.TaskStarted{Container: "c2", PID: 8})
+	step(event.StorePrepared{}, event.TaskStarted{Container: "c1", PID: 7}, event.TaskStarted{Container: "c2", PID: 8})
 	makes := func(n int64, after time.Duration) {
 		s.Update(func(status *proto.JobStatus) { recordStep(status, s.totals, status.Tasks[0], n, at.Add(after)) })
 	}
 	makes(10, time.Second)
 	makes(30, 11*time.Second)
 	at = at.Add(20 * time.Second)
-	step(core.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: time.Minute}, core.CheckpointSealed{}, core.TaskExited{Container: "c1", Signal: 15, Stopped: true})
+	step(event.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: time.Minute}, event.CheckpointSealed{}, event.TaskExited{Container: "c1", Signal: 15, Stopped: true})
 	makes(31, 0) // told late
 	at = at.Add(time.Second)
 	// Its loss, and that the others go on without it, come in one step.
-	step(core.TaskExited{Container: "c2", Signal: 15, Stopped: true}, core.AgentDisconnected{Container: "c2", Orderly: true}, core.StorePrepared{}, core.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
+	step(event.TaskExited{Container: "c2", Signal: 15, Stopped: true}, event.AgentDisconnected{Container: "c2", Orderly: true}, event.StorePrepared{}, event.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
 	makes(21, 2*time.Second)
 	makes(22, 2*time.Second+10*time.Millisecond) // by another rank
 
@@ -80,9 +82,9 @@ func TestGenerations(t *testing.T) {
 		next.Resume(journal)
 		store := New(begun, nil, nil, 0)
 		store.Apply(next, nil, nil)
-		for _, e := range []core.Event{
-			core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n"}},
-			core.AgentConnected{Container: "c1", Host: "h", PID: 1, Task: "worker-0", Port: 20000, PeerPort: 20000, Attempt: 1, Generation: 1, TaskPID: 9},
+		for _, e := range []event.Event{
+			event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n"}},
+			event.AgentConnected{Container: "c1", Host: "h", PID: 1, Task: "worker-0", Port: 20000, PeerPort: 20000, Attempt: 1, Generation: 1, TaskPID: 9},
 		} {
 			next.Step(at, e)
 			store.Apply(next, nil, nil)

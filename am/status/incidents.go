@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/proto"
 )
 
@@ -14,17 +15,17 @@ const maxIncidents = 500
 // tasks that have recovered.
 func recordIncidents(s *proto.JobStatus, totals *Totals, job *core.Job, events []*proto.JobEvent) {
 	for _, e := range events {
-		if e.Kind == core.KindResized {
+		if e.Kind == action.KindResized {
 			completeParked(s, totals, job, e)
 		}
-		if e.Kind != core.KindLost && e.Kind != core.KindRecovered {
+		if e.Kind != action.KindLost && e.Kind != action.KindRecovered {
 			continue
 		}
 		t, ok := job.Task(e.Task)
 		if !ok {
 			continue
 		}
-		if e.Kind == core.KindRecovered {
+		if e.Kind == action.KindRecovered {
 			completeIncidents(s, totals, t, e)
 			continue
 		}

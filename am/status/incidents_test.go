@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/status/samples"
 	"holdfast/proto"
 )
@@ -16,9 +18,9 @@ type training struct {
 	job   *core.Job
 	store *Store
 	began time.Time
-	held  []core.Event // that let what was lost start again
+	held  []event.Event // that let what was lost start again
 
-	starts []core.Event // of what core has decided to start
+	starts []event.Event // of what core has decided to start
 }
 
 func newTraining(t *testing.T, loss proto.LossRule) *training {
@@ -27,32 +29,32 @@ func newTraining(t *testing.T, loss proto.LossRule) *training {
 	tr := &training{T: t, began: time.Now().Add(-time.Hour)}
 	tr.job = core.New([]core.Task{{Name: "ps-0", Role: ps, Port: 20000}, {Name: "worker-0", Role: worker, Port: 20001}, {Name: "worker-1", Role: worker, Index: 1, Port: 20002}}, 3, 0, core.Limits{})
 	tr.store = New(&proto.JobStatus{}, samples.New("", tr.began, nil), nil, 0)
-	tr.step(0, core.Begin{})
+	tr.step(0, event.Begin{})
 	tr.back(0)
 	return tr
 }
 
 // step has core take in events, and the store what comes of them, up to where the checkpoints
 // are looked at before anything starts.
-func (tr *training) step(at time.Duration, queue ...core.Event) {
+func (tr *training) step(at time.Duration, queue ...event.Event) {
 	now := tr.began.Add(at)
 	for ; len(queue) > 0; queue = queue[1:] {
 		var events []*proto.JobEvent
 		for _, a := range tr.job.Step(now, queue[0]) {
 			switch a := a.(type) {
-			case core.Ask:
-				queue = append(queue, core.Allocated{Request: a.Request, Container: "c-" + a.Task, Node: "n"})
-			case core.Launch:
-				queue = append(queue, core.AgentConnected{Container: a.Container, Host: "h", PID: 1, Attempt: -1})
-			case core.Assign:
-				queue = append(queue, core.AgentPrepared{Container: a.Container, Port: a.Port})
-			case core.Stop:
-				queue = append(queue, core.TaskExited{Container: a.Container, Attempt: tr.attempt(a.Container), Signal: 15, Stopped: true})
-			case core.PrepareStore:
-				tr.held = append(tr.held, core.StorePrepared{})
-			case core.Start:
-				tr.starts = append(tr.starts, core.TaskStarted{Container: a.Container, Attempt: a.Attempt, PID: 2})
-			case core.Record:
+			case action.Ask:
+				queue = append(queue, event.Allocated{Request: a.Request, Container: "c-" + a.Task, Node: "n"})
+			case action.Launch:
+				queue = append(queue, event.AgentConnected{Container: a.Container, Host: "h", PID: 1, Attempt: -1})
+			case action.Assign:
+				queue = append(queue, event.AgentPrepared{Container: a.Container, Port: a.Port})
+			case action.Stop:
+				queue = append(queue, event.TaskExited{Container: a.Container, Attempt: tr.attempt(a.Container), Signal: 15, Stopped: true})
+			case action.PrepareStore:
+				tr.held = append(tr.held, event.StorePrepared{})
+			case action.Start:
+				tr.starts = append(tr.starts, event.TaskStarted{Container: a.Container, Attempt: a.Attempt, PID: 2})
+			case action.Record:
 				events = append(events, &proto.JobEvent{AtUnixMs: now.UnixMilli(), Task: a.Task, Kind: a.Kind, Text: a.Text, SinceLossMs: a.TookMS})
 			}
 		}
@@ -73,7 +75,7 @@ func (tr *training) attempt(container string) int {
 // lose has the processes of tasks end.
 func (tr *training) lose(at time.Duration, tasks ...string) {
 	for _, task := range tasks {
-		tr.step(at, core.TaskExited{Container: "c-" + task, Attempt: tr.attempt("c-" + task), Signal: 9})
+		tr.step(at, event.TaskExited{Container: "c-" + task, Attempt: tr.attempt("c-" + task), Signal: 9})
 	}
 }
 
@@ -85,7 +87,7 @@ func (tr *training) back(at time.Duration) {
 
 // start has core decide to start it.
 func (tr *training) start(at time.Duration) {
-	tr.step(at, core.Tick{})
+	tr.step(at, event.Tick{})
 	for len(tr.held) > 0 {
 		held := tr.held
 		tr.held = nil
@@ -366,14 +368,14 @@ func TestALostContainerOfAParkedTaskIsNoIncident(t *testing.T) {
 	s := New(&proto.JobStatus{}, nil, nil, 0)
 	at := time.Unix(1000, 0)
 	last := ""
-	step := func(events ...core.Event) {
+	step := func(events ...event.Event) {
 		for _, e := range events {
 			var list []*proto.JobEvent
 			for _, a := range job.Step(at, e) {
 				switch a := a.(type) {
-				case core.Record:
+				case action.Record:
 					list = append(list, &proto.JobEvent{AtUnixMs: at.UnixMilli(), Task: a.Task, Kind: a.Kind, Text: a.Text, SinceLossMs: a.TookMS})
-				case core.Ask:
+				case action.Ask:
 					last = a.Request
 				}
 			}
@@ -381,29 +383,29 @@ func TestALostContainerOfAParkedTaskIsNoIncident(t *testing.T) {
 		}
 	}
 	prepared := func(request, c string, port int) {
-		step(core.Allocated{Request: request, Container: c, Node: "n"}, core.AgentConnected{Container: c, Host: "h", PID: 1, Attempt: -1}, core.AgentPrepared{Container: c, Port: port})
+		step(event.Allocated{Request: request, Container: c, Node: "n"}, event.AgentConnected{Container: c, Host: "h", PID: 1, Attempt: -1}, event.AgentPrepared{Container: c, Port: port})
 	}
-	step(core.Begin{})
+	step(event.Begin{})
 	prepared("worker-0/1", "c1", 20000)
 	prepared("worker-1/2", "c2", 20001)
-	step(core.StorePrepared{}, core.TaskStarted{Container: "c1", PID: 7}, core.TaskStarted{Container: "c2", PID: 8})
+	step(event.StorePrepared{}, event.TaskStarted{Container: "c1", PID: 7}, event.TaskStarted{Container: "c2", PID: 8})
 	makes := func(n int64) {
 		s.Update(func(status *proto.JobStatus) { recordStep(status, s.totals, status.Tasks[0], n, at) })
 	}
 	makes(10)
-	step(core.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: time.Minute}, core.CheckpointSealed{}, core.TaskExited{Container: "c1", Signal: 15, Stopped: true})
-	step(core.TaskExited{Container: "c2", Signal: 15, Stopped: true}, core.AgentDisconnected{Container: "c2", Orderly: true}, core.StorePrepared{}, core.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
+	step(event.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: time.Minute}, event.CheckpointSealed{}, event.TaskExited{Container: "c1", Signal: 15, Stopped: true})
+	step(event.TaskExited{Container: "c2", Signal: 15, Stopped: true}, event.AgentDisconnected{Container: "c2", Orderly: true}, event.StorePrepared{}, event.TaskStarted{Container: "c1", Attempt: 1, PID: 9})
 	at = at.Add(time.Minute)
 	makes(100)
 
 	// The container that worker-1 gets while the other works is lost before worker-1 joins.
 	prepared(last, "c3", 20001)
-	step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted}, core.StorePrepared{})
+	step(event.ContainerEnded{Container: "c3", Cause: event.CausePreempted}, event.StorePrepared{})
 	at = at.Add(2 * time.Hour)
 	makes(90_000)
 	prepared(last, "c4", 20001)
-	step(core.CheckpointSealed{}, core.TaskExited{Container: "c1", Attempt: 1, Signal: 15, Stopped: true}, core.StorePrepared{},
-		core.TaskStarted{Container: "c1", Attempt: 2, PID: 9}, core.TaskStarted{Container: "c4", Attempt: 1, PID: 10})
+	step(event.CheckpointSealed{}, event.TaskExited{Container: "c1", Attempt: 1, Signal: 15, Stopped: true}, event.StorePrepared{},
+		event.TaskStarted{Container: "c1", Attempt: 2, PID: 9}, event.TaskStarted{Container: "c4", Attempt: 1, PID: 10})
 	makes(90_001)
 	status, _ := s.Snapshot()
 	if len(status.Incidents) != 1 || status.Incidents[0].RecoveredAfterMs != 0 || status.IsOpen(status.Incidents[0]) {

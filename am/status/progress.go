@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -133,12 +133,12 @@ func (p *progress) usageDue(now time.Time) bool {
 }
 
 // take returns what core is to be told, and forgets it.
-func (p *progress) take(now time.Time) core.StepsReported {
-	e := core.StepsReported{Saving: p.saving}
+func (p *progress) take(now time.Time) event.StepsReported {
+	e := event.StepsReported{Saving: p.saving}
 	for task, step := range p.news {
-		e.Steps = append(e.Steps, core.Step{Task: task, Step: step})
+		e.Steps = append(e.Steps, event.Step{Task: task, Step: step})
 	}
-	slices.SortFunc(e.Steps, func(a, b core.Step) int { return strings.Compare(a.Task, b.Task) })
+	slices.SortFunc(e.Steps, func(a, b event.Step) int { return strings.Compare(a.Task, b.Task) })
 	if p.usageDue(now) {
 		for _, task := range slices.Sorted(maps.Keys(p.usage)) {
 			e.Usage = append(e.Usage, p.usage[task])

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -28,7 +28,7 @@ func TestProgress(t *testing.T) {
 	if p.report(now, "worker-0", p.steps["worker-0"]) || p.report(now, "worker-0", 0) {
 		t.Error("what is no step is one")
 	}
-	if want := (core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 250}, {Task: "worker-1", Step: 250}}}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) {
+	if want := (event.StepsReported{Steps: []event.Step{{Task: "worker-0", Step: 250}, {Task: "worker-1", Step: 250}}}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) {
 		t.Errorf("core is not told of steps")
 	}
 	now = now.Add(stepsInterval / 2)
@@ -38,7 +38,7 @@ func TestProgress(t *testing.T) {
 		t.Error("core is told too often")
 	}
 	now = now.Add(stepsInterval)
-	if want := (core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 251}}, Saving: true}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) || p.due(now.Add(time.Hour)) {
+	if want := (event.StepsReported{Steps: []event.Step{{Task: "worker-0", Step: 251}}, Saving: true}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) || p.due(now.Add(time.Hour)) {
 		t.Errorf("core is not told that a task saves, or more than once")
 	}
 	for i, moved := range []bool{true, false, true} {
@@ -50,7 +50,7 @@ func TestProgress(t *testing.T) {
 	}
 	p.use("worker-0", time.Second, 5)
 	now = now.Add(time.Second)
-	if want := (core.StepsReported{Usage: []pace.Usage{{Task: "worker-0", CPU: time.Second, Bytes: 5}}}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) {
+	if want := (event.StepsReported{Usage: []pace.Usage{{Task: "worker-0", CPU: time.Second, Bytes: 5}}}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) {
 		t.Errorf("core is not told what a task has used")
 	}
 	p.use("worker-0", 2*time.Second, 5)
@@ -69,7 +69,7 @@ func TestTheRateIsThatOfNow(t *testing.T) {
 		t.Run(c.every.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTraining(t, proto.LossRule_LOSS_RULE_ALONE)
-				tr.step(0, core.Tick{})
+				tr.step(0, event.Tick{})
 				now := func() float64 {
 					s, _ := tr.store.Snapshot()
 					return s.StepsPerSecond

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/am/status"
 	"holdfast/am/status/samples"
 	"holdfast/hdfsckpt/store"
@@ -89,14 +90,14 @@ func TestTheLastLossIsTakenOver(t *testing.T) {
 	role := &proto.RoleSpec{Name: "worker", Count: 1, MemoryMb: 256, Vcores: 1, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED}
 	code := int32(3)
 	for name, c := range map[string]struct {
-		event core.Event
+		event event.Event
 		why   string
 		tail  string
 		code  int32
 	}{
-		"it runs on":       {core.Tick{}, "ValueError: no", "Traceback", 3},
-		"it is lost":       {core.TaskExited{Container: "c1", Attempt: 1, Code: 7, Tail: []string{"later"}}, "exit code 7", "later", 7},
-		"it has succeeded": {core.TaskExited{Container: "c1", Attempt: 1}, "", "Traceback", 3},
+		"it runs on":       {event.Tick{}, "ValueError: no", "Traceback", 3},
+		"it is lost":       {event.TaskExited{Container: "c1", Attempt: 1, Code: 7, Tail: []string{"later"}}, "exit code 7", "later", 7},
+		"it has succeeded": {event.TaskExited{Container: "c1", Attempt: 1}, "", "Traceback", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := core.New([]core.Task{{Name: "worker-0", Role: role}}, 3, 0, core.Limits{})
@@ -107,9 +108,9 @@ func TestTheLastLossIsTakenOver(t *testing.T) {
 			}}})
 			s := status.New(begun, nil, nil, 0)
 			now := time.Unix(1000, 0)
-			for _, e := range []core.Event{
-				core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}},
-				core.AgentConnected{Container: "c1", Host: "h", PID: 7, Task: "worker-0", Port: 1, PeerPort: 1, Attempt: 1, TaskPID: 8},
+			for _, e := range []event.Event{
+				event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}},
+				event.AgentConnected{Container: "c1", Host: "h", PID: 7, Task: "worker-0", Port: 1, PeerPort: 1, Attempt: 1, TaskPID: 8},
 				c.event,
 			} {
 				job.Step(now, e)

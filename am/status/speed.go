@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -45,7 +46,7 @@ func tellDifferences(status *proto.JobStatus, events []*proto.JobEvent) {
 		first := t.Straggler.Differs == nil
 		t.Straggler.Differs = differences(t, status.Tasks)
 		for _, e := range events {
-			if first && e.Task == t.Task && e.Kind == core.KindStraggler && len(t.Straggler.Differs) > 0 {
+			if first && e.Task == t.Task && e.Kind == action.KindStraggler && len(t.Straggler.Differs) > 0 {
 				e.Text += "; " + strings.Join(t.Straggler.Differs, "; ")
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/core/pace"
 	"holdfast/am/status/samples"
 	"holdfast/proto"
@@ -24,34 +26,34 @@ func TestStragglersAreShown(t *testing.T) {
 	s := New(&proto.JobStatus{}, samples.New("", now, nil), nil, 0)
 	s.CountEvery(job.CountInterval())
 	var events []*proto.JobEvent
-	step := func(e core.Event) {
+	step := func(e event.Event) {
 		t.Helper()
-		queue := []core.Event{e}
+		queue := []event.Event{e}
 		for ; len(queue) > 0; queue = queue[1:] {
 			for _, a := range job.Step(now, queue[0]) {
 				switch a := a.(type) {
-				case core.Ask:
-					queue = append(queue, core.Allocated{Request: a.Request, Container: "c-" + a.Task, Node: "node-" + a.Task})
-				case core.Launch:
-					queue = append(queue, core.AgentConnected{Container: a.Container, Host: "h", PID: 1})
-				case core.Assign:
-					queue = append(queue, core.AgentPrepared{Container: a.Container, Port: a.Port})
-				case core.PrepareStore:
-					queue = append(queue, core.StorePrepared{})
-				case core.Start:
-					queue = append(queue, core.TaskStarted{Container: a.Container, PID: 2})
-				case core.Record:
+				case action.Ask:
+					queue = append(queue, event.Allocated{Request: a.Request, Container: "c-" + a.Task, Node: "node-" + a.Task})
+				case action.Launch:
+					queue = append(queue, event.AgentConnected{Container: a.Container, Host: "h", PID: 1})
+				case action.Assign:
+					queue = append(queue, event.AgentPrepared{Container: a.Container, Port: a.Port})
+				case action.PrepareStore:
+					queue = append(queue, event.StorePrepared{})
+				case action.Start:
+					queue = append(queue, event.TaskStarted{Container: a.Container, PID: 2})
+				case action.Record:
 					events = append(events, &proto.JobEvent{Task: a.Task, Kind: a.Kind, Text: a.Text})
 				}
 			}
 		}
 	}
-	step(core.Begin{})
+	step(event.Begin{})
 	s.Apply(job, events, nil)
 	counts := map[string]pace.Count{}
 	for i := range 20 {
 		now = now.Add(job.CountInterval())
-		var e core.StepsReported
+		var e event.StepsReported
 		for task, n := range map[string]int64{"worker-0": 60, "worker-1": 20, "worker-2": 60} {
 			c := counts[task]
 			c = pace.Count{Task: task, Step: c.Step + n, Reports: c.Reports + n, At: now}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -66,7 +68,7 @@ func (s *Stages) TakeOver(saved *proto.JobStatus) {
 func (s *Stages) ByTask() map[string][]*proto.Stage { return s.of }
 
 // AgentStarted records when the process of an agent started, which it reports when it
-// connects: before core.AgentConnected is recorded.
+// connects: before event.AgentConnected is recorded.
 func (s *Stages) AgentStarted(container string, at time.Time) { s.agents[container] = at }
 
 // NewStage returns a stage that was passed at a time.
@@ -116,23 +118,23 @@ func (s *Stages) begin(job *core.Job, task string, lost time.Time) {
 
 // Record takes in one step of core: an event, and the actions that it led to. It is
 // called after job.Step.
-func (s *Stages) Record(now time.Time, e core.Event, actions []core.Action, job *core.Job) {
+func (s *Stages) Record(now time.Time, e event.Event, actions []action.Action, job *core.Job) {
 	lost, ended := now, ""
 	switch e := e.(type) {
-	case core.Allocated:
+	case event.Allocated:
 		s.passIn(job, e.Container, NewStage(stageAllocated, now))
-	case core.AgentConnected:
+	case event.AgentConnected:
 		delete(s.disconnected, e.Container)
 		s.passIn(job, e.Container, NewStage(stageAgent, s.agents[e.Container]))
 		s.passIn(job, e.Container, NewStage(stageAttached, now))
 		delete(s.agents, e.Container)
-	case core.AgentPrepared:
+	case event.AgentPrepared:
 		s.passIn(job, e.Container, NewStage(stagePrepared, now))
-	case core.TaskStarted:
+	case event.TaskStarted:
 		s.passIn(job, e.Container, NewStage(stageStarted, now))
-	case core.AgentDisconnected:
+	case event.AgentDisconnected:
 		s.disconnected[e.Container] = now
-	case core.ContainerEnded:
+	case event.ContainerEnded:
 		ended = e.Container
 		if at, ok := s.disconnected[ended]; ok {
 			lost = at
@@ -140,17 +142,17 @@ func (s *Stages) Record(now time.Time, e core.Event, actions []core.Action, job 
 	}
 	for _, a := range actions {
 		switch a := a.(type) {
-		case core.Ask:
+		case action.Ask:
 			s.asked[a.Task] = now
 			s.pass(a.Task, NewStage(stageAsked, now))
-		case core.Record:
-			if a.Kind == core.KindLost {
+		case action.Record:
+			if a.Kind == action.KindLost {
 				s.begin(job, a.Task, lost)
 				if ended != "" {
 					s.pass(a.Task, NewStage(stageEnded, now))
 				}
 			}
-		case core.Start:
+		case action.Start:
 			s.pass(a.Task, NewStage(stageOrdered, now))
 		}
 	}

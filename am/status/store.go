@@ -22,6 +22,8 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/status/samples"
 	"holdfast/internal/proc"
 	"holdfast/proto"
@@ -97,7 +99,7 @@ func (s *Store) PassStage(name string) {
 func (s *Store) Note(text string) {
 	at := time.Now().UnixMilli()
 	s.Update(func(status *proto.JobStatus) {
-		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: at, Kind: core.KindNote, Text: proto.Text(text)})
+		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: at, Kind: action.KindNote, Text: proto.Text(text)})
 	})
 }
 
@@ -311,7 +313,7 @@ func (s *Store) Committed(files []*proto.CommittedFile) {
 }
 
 // TakeSteps returns what was reported since its last call, for core.
-func (s *Store) TakeSteps() core.StepsReported {
+func (s *Store) TakeSteps() event.StepsReported {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.progress.take(time.Now())
@@ -400,7 +402,7 @@ func (s *Store) LastRecovery() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := len(s.status.Events) - 1; i >= 0; i-- {
-		if e := s.status.Events[i]; e.Kind == core.KindRecovered {
+		if e := s.status.Events[i]; e.Kind == action.KindRecovered {
 			return fmt.Sprintf("%s came back (%s)", e.Task, e.Text)
 		}
 	}
@@ -436,7 +438,7 @@ func updateTask(s *proto.TaskStatus, t core.Task, inherited bool) {
 		if !t.Since.IsZero() {
 			s.ParkedSinceUnixMs = t.Since.UnixMilli()
 		}
-		if t.ParkedBy != core.CauseUnknown {
+		if t.ParkedBy != event.CauseUnknown {
 			s.ParkedCause = t.ParkedBy.String()
 			s.Why += ": " + s.ParkedCause
 		}

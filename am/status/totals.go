@@ -3,7 +3,7 @@ package status
 import (
 	"maps"
 
-	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/proto"
 )
 
@@ -11,7 +11,7 @@ import (
 // bounded, do not have it any longer. After a takeover it begins with the incidents that
 // the predecessor left.
 type Totals struct {
-	Losses        map[string]uint64 // by the text of core.Cause; every cause has an entry
+	Losses        map[string]uint64 // by the text of event.Cause; every cause has an entry
 	Recovery      Histogram         // from a loss to the start of the next attempt
 	Progress      Histogram         // from a loss to the first new step of the job
 	RepeatedSteps uint64            // see proto.Incident.lost_steps
@@ -44,7 +44,7 @@ func (h *Histogram) add(ms int64) {
 // newTotals returns the totals of the incidents of a predecessor.
 func newTotals(incidents []*proto.Incident) *Totals {
 	t := &Totals{Losses: map[string]uint64{}}
-	for _, text := range core.CauseTexts() {
+	for _, text := range event.CauseTexts() {
 		t.Losses[text] = 0
 	}
 	for _, i := range incidents {

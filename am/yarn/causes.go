@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"holdfast/am/core"
+	"holdfast/am/core/event"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -41,56 +41,56 @@ const (
 var overLimit = regexp.MustCompile(`(?i)is running (?:\d+B )?beyond (?:the '(physical|virtual)' memory limit|(physical|virtual) memory limits)`)
 
 // cause returns the cause of a container's end. stopped says that the driver has ended it.
-func cause(c hadoop.Completed, stopped bool) core.Cause {
+func cause(c hadoop.Completed, stopped bool) event.Cause {
 	switch c.Exit {
 	case exitAborted:
 		// SchedulerUtils has the texts that the RM gives with this status.
 		switch {
 		case stopped || strings.Contains(c.Diagnostics, "released by application"):
-			return core.CauseReleased
+			return event.CauseReleased
 		case strings.Contains(c.Diagnostics, "*lost* node"):
-			return core.CauseNodeLost
+			return event.CauseNodeLost
 		}
-		return core.CauseUnknown
+		return event.CauseUnknown
 	case exitDisksFailed:
-		return core.CauseDisksFailed
+		return event.CauseDisksFailed
 	case exitPreempted:
-		return core.CausePreempted
+		return event.CausePreempted
 	case exitPhysicalMemory:
-		return core.CauseOutOfMemory
+		return event.CauseOutOfMemory
 	case exitVirtualMemory:
-		return core.CauseVirtualLimit
+		return event.CauseVirtualLimit
 	case 0, exitForceKilled, exitTerminated:
 		if limit := overLimit.FindStringSubmatch(c.Diagnostics); limit != nil {
 			if strings.EqualFold(limit[1]+limit[2], "virtual") {
-				return core.CauseVirtualLimit
+				return event.CauseVirtualLimit
 			}
-			return core.CauseOutOfMemory
+			return event.CauseOutOfMemory
 		}
 	case exitKilledByMaster:
-		return core.CauseReleased
+		return event.CauseReleased
 	case exitKilledByRM, exitAppCompleted, exitKilledByContainers, exitTooManyLogs:
 		if stopped {
-			return core.CauseReleased
+			return event.CauseReleased
 		}
-		return core.CauseKilled
+		return event.CauseKilled
 	case exitInvalid:
-		return core.CauseUnknown
+		return event.CauseUnknown
 	}
 	switch {
 	case stopped:
-		return core.CauseReleased
+		return event.CauseReleased
 	case c.Exit == exitNotRecovered: // what runs there may go on, as with a node that is lost
-		return core.CauseNodeLost
+		return event.CauseNodeLost
 	case c.Exit < 0:
-		return core.CauseUnknown
+		return event.CauseUnknown
 	}
-	return core.CauseOwnFault
+	return event.CauseOwnFault
 }
 
 // containerEnded is the event of a container's end. stopped is as of cause.
-func containerEnded(c hadoop.Completed, stopped bool) core.ContainerEnded {
-	e := core.ContainerEnded{Container: c.ID.String(), Cause: cause(c, stopped), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)}
+func containerEnded(c hadoop.Completed, stopped bool) event.ContainerEnded {
+	e := event.ContainerEnded{Container: c.ID.String(), Cause: cause(c, stopped), Exit: c.Exit, Diagnostics: hadoop.Reason(c.Diagnostics)}
 	if c.Exit == exitNotRecovered && e.Diagnostics == "" {
 		e.Diagnostics = "its NodeManager was restarted and does not know what has become of it"
 	}

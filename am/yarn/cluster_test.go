@@ -17,7 +17,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -294,13 +295,13 @@ func TestContainersLiveAndEnd(t *testing.T) {
 	if err := syscall.Kill(pids[killed], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if e := j.ended(killed); e.Cause != core.CauseOwnFault || e.Exit != 137 {
+	if e := j.ended(killed); e.Cause != event.CauseOwnFault || e.Exit != 137 {
 		t.Errorf("after kill -9: %+v", e)
 	}
 	t.Logf("end known after %v", time.Since(begin))
 	begin = time.Now()
 	j.tell(request{Release: released})
-	if e := j.ended(released); e.Cause != core.CauseReleased {
+	if e := j.ended(released); e.Cause != event.CauseReleased {
 		t.Errorf("after a release: %+v", e)
 	}
 	t.Logf("release done after %v", time.Since(begin))
@@ -308,7 +309,7 @@ func TestContainersLiveAndEnd(t *testing.T) {
 		t.Errorf("the process of the released container runs on after its end was reported")
 	}
 	begin = time.Now()
-	j.tell(request{Ask: &core.Ask{Request: "again", Role: "ps", MemoryMB: 128, VCores: 1, Avoid: []string{got[0].Node}}})
+	j.tell(request{Ask: &action.Ask{Request: "again", Role: "ps", MemoryMB: 128, VCores: 1, Avoid: []string{got[0].Node}}})
 	again := j.allocated(1)[0]
 	if again.Request != "again" || again.Node == got[0].Node {
 		t.Errorf("the ask that avoids %s got %+v", got[0].Node, again)
@@ -317,7 +318,7 @@ func TestContainersLiveAndEnd(t *testing.T) {
 	pids[again.Container] = j.pid(again.Container)
 	t.Logf("replaced after %v", time.Since(begin))
 
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED, Why: "all done"})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED, Why: "all done"})
 	r = j.state(hadoop.StateFinished)
 	if r.Final != hadoop.FinalSucceeded || r.Diagnostics != "all done" {
 		t.Errorf("final state: %s, %q", r.Final, r.Diagnostics)
@@ -340,19 +341,19 @@ func TestEndsAreToldApart(t *testing.T) {
 		t.Fatalf("the first container is called %s", a.Container)
 	}
 	j.tell(request{Launch: a.Container})
-	if e := j.ended(a.Container); e.Cause != core.CauseOwnFault || e.Exit != 7 {
+	if e := j.ended(a.Container); e.Cause != event.CauseOwnFault || e.Exit != 7 {
 		t.Errorf("after exit 7: %+v", e)
 	}
 	j.ask("hogs", 2, 64)
 	for _, a := range j.allocated(2) {
 		j.tell(request{Launch: a.Container})
 		e := j.ended(a.Container)
-		if e.Cause != core.CauseOutOfMemory || !strings.Contains(e.Diagnostics, "memory") {
+		if e.Cause != event.CauseOutOfMemory || !strings.Contains(e.Diagnostics, "memory") {
 			t.Errorf("after using too much memory: %+v", e)
 		}
 		t.Logf("%s: exit status %d", a.Container, e.Exit)
 	}
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_FAILED, Why: "a role failed"})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_FAILED, Why: "a role failed"})
 	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalFailed || r.Diagnostics != "a role failed" {
 		t.Errorf("final state: %s, %q", r.Final, r.Diagnostics)
 	}
@@ -364,10 +365,10 @@ func TestFileThatChangedIsSaid(t *testing.T) {
 	j.ask("ps", 1, 64)
 	a := j.allocated(1)[0]
 	j.tell(request{Launch: a.Container})
-	if e := j.ended(a.Container); e.Cause != core.CauseUnknown || !strings.Contains(e.Diagnostics, "changed on src filesystem") {
+	if e := j.ended(a.Container); e.Cause != event.CauseUnknown || !strings.Contains(e.Diagnostics, "changed on src filesystem") {
 		t.Errorf("a file that changed since: %+v", e)
 	}
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_FAILED})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_FAILED})
 }
 
 func TestWaitingIsExplained(t *testing.T) {
@@ -391,7 +392,7 @@ func TestWaitingIsExplained(t *testing.T) {
 	if w := "1024 GB"; !strings.Contains(h.Waiting.Why, w) {
 		t.Errorf("%q does not say %q", h.Waiting.Why, w)
 	}
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_KILLED})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_KILLED})
 	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalKilled {
 		t.Errorf("final state: %s", r.Final)
 	}
@@ -414,7 +415,7 @@ func TestWhatTheSchedulerDoesNotCountIsTold(t *testing.T) {
 			t.Errorf("%q does not say %q", h.Noted, want)
 		}
 	}
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_KILLED})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_KILLED})
 }
 
 func TestKillEndsEverything(t *testing.T) {

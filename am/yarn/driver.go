@@ -15,7 +15,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/am"
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
@@ -91,7 +92,7 @@ type Driver struct {
 	expiry   time.Duration      // after which the RM starts another master if this one sends no heartbeat
 	warning  time.Duration      // the time between a warning of preemption and the container's end
 
-	events     *mailbox.Mailbox[core.Event]
+	events     *mailbox.Mailbox[event.Event]
 	superseded chan error // capacity 1, and sent to at most once
 	ctx        context.Context
 	cancel     context.CancelFunc
@@ -105,7 +106,7 @@ type Driver struct {
 
 var _ am.Driver = (*Driver)(nil)
 
-// Commands are a core.Ask or one of these.
+// Commands are an action.Ask or one of these.
 type (
 	withdraw string
 	launch   string
@@ -190,7 +191,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d.s.answeredAt = time.Now()
 	d.s.served = cfg.Attempt > 1 // the RM has served the previous attempt
 	d.s.soleMasterAt = d.s.answeredAt
-	d.events = mailbox.New[core.Event]()
+	d.events = mailbox.New[event.Event]()
 	d.noteUncounted()
 	d.updateNodes(list)
 	d.wg.Go(d.run)
@@ -286,7 +287,7 @@ func (d *Driver) noteUncounted() {
 		}
 	}
 	if names := slices.Sorted(maps.Keys(uncounted)); len(names) > 0 {
-		d.events.Put(core.Noted{Text: fmt.Sprintf("the scheduler counts memory alone, so a container may come to a node without %s; with the CapacityScheduler, have yarn.scheduler.capacity.resource-calculator set to DominantResourceCalculator", strings.Join(names, ", "))})
+		d.events.Put(event.Noted{Text: fmt.Sprintf("the scheduler counts memory alone, so a container may come to a node without %s; with the CapacityScheduler, have yarn.scheduler.capacity.resource-calculator set to DominantResourceCalculator", strings.Join(names, ", "))})
 	}
 }
 
@@ -321,7 +322,7 @@ func agentCredentials(all *token.Credentials) *token.Credentials {
 func (d *Driver) NewTokens(c *token.Credentials) { d.commands.Put(newTokens{c}) }
 
 // Events implements am.Driver.
-func (d *Driver) Events() *mailbox.Mailbox[core.Event] { return d.events }
+func (d *Driver) Events() *mailbox.Mailbox[event.Event] { return d.events }
 
 // Superseded implements am.Driver.
 func (d *Driver) Superseded() <-chan error { return d.superseded }
@@ -341,7 +342,7 @@ func (d *Driver) PreviousContainers() map[string]string {
 }
 
 // Ask implements am.Driver.
-func (d *Driver) Ask(a core.Ask) { d.commands.Put(a) }
+func (d *Driver) Ask(a action.Ask) { d.commands.Put(a) }
 
 // Withdraw implements am.Driver.
 func (d *Driver) Withdraw(request string) { d.commands.Put(withdraw(request)) }
@@ -356,7 +357,7 @@ func (d *Driver) Release(container string) { d.commands.Put(release(container)) 
 func (d *Driver) Check(container string) { d.commands.Put(check(container)) }
 
 // Finish implements am.Driver.
-func (d *Driver) Finish(ctx context.Context, o core.Finish) error {
+func (d *Driver) Finish(ctx context.Context, o action.Finish) error {
 	d.cancel()
 	d.wg.Wait()
 	d.stopAll(ctx)

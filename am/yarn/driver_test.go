@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	wire "google.golang.org/protobuf/proto"
 
-	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -38,7 +38,7 @@ func quietDriver(t *testing.T) *Driver {
 		t.Fatal(err)
 	}
 	d := &Driver{
-		log: logrus.NewEntry(log), s: newState(), events: mailbox.New[core.Event](), superseded: make(chan error, 1), ctx: ctx,
+		log: logrus.NewEntry(log), s: newState(), events: mailbox.New[event.Event](), superseded: make(chan error, 1), ctx: ctx,
 		nodes: nodes, reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
 	}
 	t.Cleanup(func() {
@@ -54,7 +54,7 @@ func (d *Driver) emitted() []string {
 	var list []string
 	for _, e := range d.events.Take() {
 		switch e := e.(type) {
-		case core.Broken:
+		case event.Broken:
 			list = append(list, "broken: "+e.Why)
 		default:
 			list = append(list, fmt.Sprintf("%T %+v", e, e))
@@ -123,7 +123,7 @@ func TestDriverReleasesBeforeLaunch(t *testing.T) {
 	for range 2 { // the RM may say so twice, after it was restarted
 		d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{ended}}})
 	}
-	expect(t, d.emitted(), "Allocated", fmt.Sprintf("Ended {Container:%s Cause:%v", name, core.CauseReleased))
+	expect(t, d.emitted(), "Allocated", fmt.Sprintf("Ended {Container:%s Cause:%v", name, event.CauseReleased))
 }
 
 func TestDriverTellsAnEndOnce(t *testing.T) {
@@ -132,7 +132,7 @@ func TestDriverTellsAnEndOnce(t *testing.T) {
 	h.launched, h.released, h.releaseAt = true, true, time.Now()
 	d.afterStop(stopResult{ended: []hadoop.Completed{{ID: h.container.ID, Exit: 143}}})
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{{ID: h.container.ID, Exit: 143}}}})
-	expect(t, d.emitted(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:143", h.name, core.CauseReleased))
+	expect(t, d.emitted(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:143", h.name, event.CauseReleased))
 	if len(d.s.held) != 0 {
 		t.Errorf("still held: %v", d.s.held)
 	}
@@ -281,7 +281,7 @@ func TestDriverOutlastsTheResourceManager(t *testing.T) {
 			for _, e := range d.emitted() {
 				said = append(said, strings.Fields(e)[0])
 			}
-			if want := []string{"core.Waiting", "core.Allocated"}; !slices.Contains(said, want[0]) || !slices.Contains(said, want[1]) {
+			if want := []string{"event.Waiting", "event.Allocated"}; !slices.Contains(said, want[0]) || !slices.Contains(said, want[1]) {
 				t.Errorf("then it tells %q", said)
 			}
 		})
@@ -323,7 +323,7 @@ func TestDriverAsksForTheRestOfWhatIsRefused(t *testing.T) {
 	}
 	var said []string
 	for _, e := range d.emitted() {
-		if strings.HasPrefix(e, "core.Waiting") {
+		if strings.HasPrefix(e, "event.Waiting") {
 			said = append(said, e)
 		}
 	}
@@ -498,8 +498,8 @@ func TestDriverTellsOfUnhealthyNodes(t *testing.T) {
 	n.State = "RUNNING"
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Updated: []hadoop.Node{n}}})
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: lost(b)}})
-	expect(t, d.emitted(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:-100 Diagnostics:its node is unhealthy: it smells of smoke}", a.name, core.CauseNodeLost),
-		fmt.Sprintf("Ended {Container:%s Cause:%v Exit:-100 Diagnostics:Container released on a *lost* node}", b.name, core.CauseNodeLost))
+	expect(t, d.emitted(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:-100 Diagnostics:its node is unhealthy: it smells of smoke}", a.name, event.CauseNodeLost),
+		fmt.Sprintf("Ended {Container:%s Cause:%v Exit:-100 Diagnostics:Container released on a *lost* node}", b.name, event.CauseNodeLost))
 }
 
 // TestDriverTakesNothingItDidNotAskFor: containers that nodes may stop at any

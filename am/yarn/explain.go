@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -18,18 +18,18 @@ type clusterView struct {
 	hasRoom  bool
 	avoided  map[string]bool
 	place    placement
-	occupied func(a core.Ask, host string) bool // table.occupied; nil: no role is spread
-	held     hadoop.Resource                    // by the job's containers that are not to end
-	counted  bool                               // all resources are counted, and not memory alone
+	occupied func(a action.Ask, host string) bool // table.occupied; nil: no role is spread
+	held     hadoop.Resource                      // by the job's containers that are not to end
+	counted  bool                                 // all resources are counted, and not memory alone
 }
 
 // explain describes for a person why asks are not answered; empty if none is pending.
-func explain(pending []core.Ask, v clusterView) string {
+func explain(pending []action.Ask, v clusterView) string {
 	if len(pending) == 0 {
 		return ""
 	}
 	// The largest ask is the hardest to answer.
-	a := slices.MaxFunc(pending, func(a, b core.Ask) int {
+	a := slices.MaxFunc(pending, func(a, b action.Ask) int {
 		if a.GPUs != b.GPUs {
 			return int(a.GPUs - b.GPUs)
 		}
@@ -46,7 +46,7 @@ func explain(pending []core.Ask, v clusterView) string {
 }
 
 // countByRole describes asks by role: "2 containers for ps, 1 for worker".
-func countByRole(pending []core.Ask) string {
+func countByRole(pending []action.Ask) string {
 	var roles []string
 	count := map[string]int{}
 	for _, a := range pending {
@@ -70,7 +70,7 @@ func countByRole(pending []core.Ask) string {
 }
 
 // why describes what is missing for one ask of a job that needs so much in all.
-func why(a core.Ask, need hadoop.Resource, v clusterView) string {
+func why(a action.Ask, need hadoop.Resource, v clusterView) string {
 	r, label := resourceOf(a), v.place.label(a.Role)
 	of := v.place.words(label)
 	var running, able []hadoop.Node
@@ -133,7 +133,7 @@ func why(a core.Ask, need hadoop.Resource, v clusterView) string {
 // inUse describes that no node of those that are open to an ask has room now. of says of which
 // partition they are, closed that there are others, and event, for a resource type, when the job
 // goes on.
-func (v clusterView) inUse(a core.Ask, open []hadoop.Node, of, closed string, event func(string) string) string {
+func (v clusterView) inUse(a action.Ask, open []hadoop.Node, of, closed string, event func(string) string) string {
 	r := resourceOf(a)
 	for _, name := range slices.Backward(r.Types()) { // memory is the last
 		free := func(n hadoop.Node) hadoop.Amount { return n.Free().Of(name) }
@@ -150,7 +150,7 @@ func (v clusterView) inUse(a core.Ask, open []hadoop.Node, of, closed string, ev
 }
 
 // tooLarge describes that no node is large enough; of says of which partition they are.
-func tooLarge(a core.Ask, r hadoop.Resource, running []hadoop.Node, of string) string {
+func tooLarge(a action.Ask, r hadoop.Resource, running []hadoop.Node, of string) string {
 	if r.GPUs > 0 && !slices.ContainsFunc(running, func(n hadoop.Node) bool { return n.Capability.GPUs >= r.GPUs }) {
 		return fmt.Sprintf("no node%s has %d GPUs, which %s asks for", of, r.GPUs, a.Role)
 	}
@@ -199,7 +199,7 @@ func (v clusterView) exhausted(r hadoop.Resource, label, name string) bool {
 
 // limits describes that the limits of the queue, or of its user, leave too little of a
 // resource type for an ask.
-func (v clusterView) limits(name string, a core.Ask, label string, need hadoop.Resource) string {
+func (v clusterView) limits(name string, a action.Ask, label string, need hadoop.Resource) string {
 	r, others := resourceOf(a), "others in the queue end"
 	leaves := fmt.Sprintf("it leaves this job %s%s, and %s asks for %s", left(name, v.headroom), inPartition(v.place.words(label)), a.Role, r)
 	most, known := v.queueMost(label, name)

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -25,35 +26,35 @@ func TestCauses(t *testing.T) {
 		exit    int
 		text    string
 		stopped bool
-		want    core.Cause
+		want    event.Cause
 	}{
-		{0, "", false, core.CauseOwnFault},
-		{137, "Container killed on request. Exit code is 137", false, core.CauseOwnFault},
-		{143, "", true, core.CauseReleased},
-		{-100, "Container released on a *lost* node", false, core.CauseNodeLost},
-		{-100, "Container released by application", false, core.CauseReleased},
-		{-100, "Container expired since it was unused", false, core.CauseUnknown},
-		{-100, "", true, core.CauseReleased},
-		{-101, "", false, core.CauseDisksFailed},
-		{-102, "Container preempted by scheduler", false, core.CausePreempted},
-		{-102, "", true, core.CausePreempted},
-		{-103, "", false, core.CauseVirtualLimit},
-		{-104, "", false, core.CauseOutOfMemory},
-		{-105, "", false, core.CauseReleased},
-		{-106, "", false, core.CauseKilled},
-		{-107, "", false, core.CauseKilled},
-		{-108, "", false, core.CauseKilled},
-		{-1000, "", false, core.CauseUnknown},
-		{-42, "", false, core.CauseUnknown},
-		{0, beyondPhysical, false, core.CauseOutOfMemory},
-		{137, beyondPhysical, false, core.CauseOutOfMemory},
-		{143, beyondPhysical, true, core.CauseOutOfMemory},
-		{143, beyondVirtual, false, core.CauseVirtualLimit},
-		{143, "[pid=1,containerID=x] is running beyond physical memory limits. Current usage: 1.2 GB of 1 GB physical memory used", false, core.CauseOutOfMemory},
-		{1, beyondPhysical, false, core.CauseOwnFault}, // its own end came first
-		{143, "Container killed on request. Exit code is 143", false, core.CauseOwnFault},
-		{154, notRecovered, false, core.CauseNodeLost},
-		{154, notRecovered, true, core.CauseReleased},
+		{0, "", false, event.CauseOwnFault},
+		{137, "Container killed on request. Exit code is 137", false, event.CauseOwnFault},
+		{143, "", true, event.CauseReleased},
+		{-100, "Container released on a *lost* node", false, event.CauseNodeLost},
+		{-100, "Container released by application", false, event.CauseReleased},
+		{-100, "Container expired since it was unused", false, event.CauseUnknown},
+		{-100, "", true, event.CauseReleased},
+		{-101, "", false, event.CauseDisksFailed},
+		{-102, "Container preempted by scheduler", false, event.CausePreempted},
+		{-102, "", true, event.CausePreempted},
+		{-103, "", false, event.CauseVirtualLimit},
+		{-104, "", false, event.CauseOutOfMemory},
+		{-105, "", false, event.CauseReleased},
+		{-106, "", false, event.CauseKilled},
+		{-107, "", false, event.CauseKilled},
+		{-108, "", false, event.CauseKilled},
+		{-1000, "", false, event.CauseUnknown},
+		{-42, "", false, event.CauseUnknown},
+		{0, beyondPhysical, false, event.CauseOutOfMemory},
+		{137, beyondPhysical, false, event.CauseOutOfMemory},
+		{143, beyondPhysical, true, event.CauseOutOfMemory},
+		{143, beyondVirtual, false, event.CauseVirtualLimit},
+		{143, "[pid=1,containerID=x] is running beyond physical memory limits. Current usage: 1.2 GB of 1 GB physical memory used", false, event.CauseOutOfMemory},
+		{1, beyondPhysical, false, event.CauseOwnFault}, // its own end came first
+		{143, "Container killed on request. Exit code is 143", false, event.CauseOwnFault},
+		{154, notRecovered, false, event.CauseNodeLost},
+		{154, notRecovered, true, event.CauseReleased},
 	}
 	for _, tt := range tests {
 		if got := cause(hadoop.Completed{Exit: tt.exit, Diagnostics: tt.text}, tt.stopped); got != tt.want {
@@ -63,7 +64,7 @@ func TestCauses(t *testing.T) {
 }
 
 // licensed is an ask for a resource type of its own.
-var licensed = core.Ask{Request: "worker-0", Role: "worker", MemoryMB: 1024, VCores: 1, Others: map[string]*proto.Amount{"license": {Value: 2}}}
+var licensed = action.Ask{Request: "worker-0", Role: "worker", MemoryMB: 1024, VCores: 1, Others: map[string]*proto.Amount{"license": {Value: 2}}}
 
 func withLicenses(n hadoop.Node, total, used int64) hadoop.Node {
 	n.Capability.Others = map[string]hadoop.Amount{"license": {Value: total}}
@@ -96,7 +97,7 @@ func TestExplain(t *testing.T) {
 	spot.Label = "spot"
 	tests := []struct {
 		name string
-		asks []core.Ask
+		asks []action.Ask
 		view clusterView
 		want []string
 	}{
@@ -116,21 +117,21 @@ func TestExplain(t *testing.T) {
 			[]string{"needs 12 GB in all, more than the 8 GB that the nodes"}},
 		{"nodes full", asks("ps", 0, 3, 4096), clusterView{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 8192, 6144)}, hasRoom: true, headroom: big},
 			[]string{"3 containers for ps", "no node has 4 GB", "2 GB on n2"}},
-		{"GPUs", []core.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}}, []string{"no node has 2 GPUs", "worker"}},
-		{"another resource", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0), withLicenses(node(2, 8192, 0), 1, 0)}}, []string{"no node has 2 of license", "worker"}},
-		{"another resource that is in use", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0), withLicenses(node(2, 8192, 0), 4, 3)}}, []string{"no node has 2 of license free now", "the most is 1", "other containers end"}},
-		{"another resource of which the nodes have too little for all", []core.Ask{licensed, licensed, licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(1, 8192, 0), 4, 3)}, held: hadoop.Resource{Others: map[string]hadoop.Amount{"license": {Value: 1}}}},
+		{"GPUs", []action.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}}, []string{"no node has 2 GPUs", "worker"}},
+		{"another resource", []action.Ask{licensed}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0), withLicenses(node(2, 8192, 0), 1, 0)}}, []string{"no node has 2 of license", "worker"}},
+		{"another resource that is in use", []action.Ask{licensed}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0), withLicenses(node(2, 8192, 0), 4, 3)}}, []string{"no node has 2 of license free now", "the most is 1", "other containers end"}},
+		{"another resource of which the nodes have too little for all", []action.Ask{licensed, licensed, licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(1, 8192, 0), 4, 3)}, held: hadoop.Resource{Others: map[string]hadoop.Amount{"license": {Value: 1}}}},
 			[]string{"no node has 2 of license free now", "needs 7 of license in all, more than the 4 of license that the nodes"}},
-		{"another resource of the queue's", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 5)}, hasRoom: true, counted: true, headroom: licenses(1),
+		{"another resource of the queue's", []action.Ask{licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 5)}, hasRoom: true, counted: true, headroom: licenses(1),
 			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, Most: map[string]hadoop.Resource{"": licenses(6)}}},
 			[]string{`"small" is full (it may have 6 of license at most): it leaves this job 1 of license, and worker asks for 1 GB, 1 vcore, 2 license; it goes on when others in the queue end`}},
-		{"another resource of which the queue has too little", []core.Ask{licensed, licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 0)}, hasRoom: true, counted: true, headroom: licenses(0),
+		{"another resource of which the queue has too little", []action.Ask{licensed, licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 0)}, hasRoom: true, counted: true, headroom: licenses(0),
 			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, AbsoluteMax: 0.2}},
 			[]string{`"small" is full (it may have 1 of license at most)`, "needs 4 of license in all, more than the 1 of license that the queue may ever have"}},
-		{"another resource of the user's", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 4)}, hasRoom: true, counted: true, headroom: licenses(1),
+		{"another resource of the user's", []action.Ask{licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 4)}, hasRoom: true, counted: true, headroom: licenses(1),
 			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, Most: map[string]hadoop.Resource{"": licenses(6)}}},
 			[]string{`the queue "small" may have more, and its user may not`, "it leaves this job 1 of license", "it goes on when other jobs of the user in the queue end"}},
-		{"another resource of which the nodes have none left, and the queue may have all", []core.Ask{licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 7)}, hasRoom: true, counted: true, headroom: licenses(-1),
+		{"another resource of which the nodes have none left, and the queue may have all", []action.Ask{licensed}, clusterView{nodes: []hadoop.Node{withLicenses(node(2, 8192, 0), 8, 7)}, hasRoom: true, counted: true, headroom: licenses(-1),
 			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, Most: map[string]hadoop.Resource{"": licenses(8)}}},
 			[]string{"no node has 2 of license free now for worker; the most is 1"}},
 		{"vcores of the queue's", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, counted: true, headroom: hadoop.Resource{MemoryMB: 8192}},
@@ -139,12 +140,12 @@ func TestExplain(t *testing.T) {
 		{"vcores that are in use", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{inUse(1, 8, 0), inUse(2, 8, 0)}, hasRoom: true, counted: true, headroom: big},
 			[]string{"no node has 1 vcore free now for ps; the most is 0 vcores; it goes on when other containers end"}},
 		{"vcores that are in use and not counted", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{inUse(1, 8, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
-		{"GPUs that are in use", []core.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{inUse(1, 0, 3), inUse(2, 0, 4)}, hasRoom: true, headroom: big},
+		{"GPUs that are in use", []action.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{inUse(1, 0, 3), inUse(2, 0, 4)}, hasRoom: true, headroom: big},
 			[]string{"no node has 2 GPUs free now for worker; the most is 1 GPU; it goes on when other containers end"}},
-		{"no node has all at once", []core.Ask{{Role: "worker", MemoryMB: 6144, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{inUse(1, 0, 4), withUsed(inUse(2, 0, 0), 4096)}, hasRoom: true, headroom: big},
+		{"no node has all at once", []action.Ask{{Role: "worker", MemoryMB: 6144, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{inUse(1, 0, 4), withUsed(inUse(2, 0, 0), 4096)}, hasRoom: true, headroom: big},
 			[]string{"no node has 6 GB, 1 vcore, 2 GPUs free at the same time for worker; it goes on when other containers end"}},
 		{"nodes full that have no other task of the role", asks("ps", 0, 1, 6144), clusterView{nodes: []hadoop.Node{node(1, 8192, 6144), node(2, 8192, 6144), node(3, 8192, 8192)}, hasRoom: true, headroom: big,
-			held: hadoop.Resource{MemoryMB: 2 * 6144}, occupied: func(_ core.Ask, host string) bool { return host != "n3" },
+			held: hadoop.Resource{MemoryMB: 2 * 6144}, occupied: func(_ action.Ask, host string) bool { return host != "n3" },
 			place: placement{spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps", Spread: true}}}}},
 			[]string{"no node has 6 GB, 1 vcore free now for ps, of those that it may be on (--ps-spread); the most is nothing on n3; it goes on when other containers end"}},
 		{"nothing known", asks("ps", 0, 1, 1024), clusterView{}, []string{"the ResourceManager has not given them yet"}},

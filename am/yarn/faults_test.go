@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -61,14 +62,14 @@ func TestNodeIsLost(t *testing.T) {
 			if !strings.Contains(h.Fault, host) {
 				t.Errorf("%q does not name %s", h.Fault, host)
 			}
-		case h.Ended != nil && h.Ended.Cause == core.CauseNodeLost:
+		case h.Ended != nil && h.Ended.Cause == event.CauseNodeLost:
 			lost = lost || h.Ended.Container == running
 			failed = failed || h.Ended.Container == late // the RM may have been first
 		default:
 			t.Fatalf("%s", describe(h))
 		}
 	}
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }
 
 func TestResourceManagerComesBack(t *testing.T) {
@@ -92,7 +93,7 @@ func TestResourceManagerComesBack(t *testing.T) {
 	if err := rm.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.tell(request{Ask: &core.Ask{Request: "meanwhile", Role: "ps", MemoryMB: 64, VCores: 1}})
+	j.tell(request{Ask: &action.Ask{Request: "meanwhile", Role: "ps", MemoryMB: 64, VCores: 1}})
 	h := j.await("a word of it", func(h report) bool { return h.Waiting != nil && h.Waiting.Why != "" })
 	t.Logf("said after %v", time.Since(begin))
 	if !strings.Contains(h.Waiting.Why, "ResourceManager has not answered") {
@@ -113,10 +114,10 @@ func TestResourceManagerComesBack(t *testing.T) {
 		t.Error("the container of before is gone")
 	}
 	j.tell(request{Release: first.Container})
-	if e := j.ended(first.Container); e.Cause != core.CauseReleased || alive(pid) {
+	if e := j.ended(first.Container); e.Cause != event.CauseReleased || alive(pid) {
 		t.Errorf("the container of before: %+v", e)
 	}
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalSucceeded || r.Attempt != 1 {
 		t.Errorf("final state: %s of attempt %d", r.Final, r.Attempt)
 	}
@@ -149,8 +150,8 @@ func TestMaximumIsSmallerForAWhile(t *testing.T) {
 		_ = c.Configure(map[string]string{key: before})
 		_ = c.Daemon("rm").Restart(context.Background())
 	})
-	j.tell(request{Ask: &core.Ask{Request: "large", Role: "worker", MemoryMB: 1024, VCores: 1}})
-	j.tell(request{Ask: &core.Ask{Request: "small", Role: "ps", MemoryMB: 128, VCores: 1}})
+	j.tell(request{Ask: &action.Ask{Request: "large", Role: "worker", MemoryMB: 1024, VCores: 1}})
+	j.tell(request{Ask: &action.Ask{Request: "small", Role: "ps", MemoryMB: 128, VCores: 1}})
 	refused, small := "", false
 	for refused == "" || !small {
 		h := j.await("a word of what is refused, and the rest", func(h report) bool { return h.Waiting != nil || h.Allocated != nil })
@@ -171,7 +172,7 @@ func TestMaximumIsSmallerForAWhile(t *testing.T) {
 	if !alive(pid) {
 		t.Error("the container of before is gone")
 	}
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }
 
 // What runs on a node that comes to a restarted ResourceManager later than the next
@@ -180,7 +181,7 @@ func TestResourceManagerAndMasterAreLostTogether(t *testing.T) {
 	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.MaxAttempts, s.KeepContainers = 2, true })
 	r := j.state(hadoop.StateRunning)
 	j.ask("ps", 6, 64)
-	var there core.Allocated
+	var there event.Allocated
 	for _, a := range j.allocated(6) {
 		if a.Node != r.Host {
 			there = a
@@ -224,10 +225,10 @@ func TestResourceManagerAndMasterAreLostTogether(t *testing.T) {
 		t.Error("what ran there was ended")
 	}
 	j.tell(request{Release: there.Container})
-	if e := j.ended(there.Container); e.Cause != core.CauseReleased || alive(pid) {
+	if e := j.ended(there.Container); e.Cause != event.CauseReleased || alive(pid) {
 		t.Errorf("after its release: %+v; alive: %t", e, alive(pid))
 	}
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }
 
 // The scheduler keeps what an application master had it avoid for the next one, which may not
@@ -244,8 +245,8 @@ func TestTheNextMasterAvoidsWhatItWants(t *testing.T) {
 	j.ask("ps", 1, 64)
 	j.allocated(1)
 	// The queue has no room for the next; the one after it shows that the scheduler has both.
-	j.tell(request{Ask: &core.Ask{Request: "large", Role: "worker", MemoryMB: 4096, VCores: 1, Avoid: []string{avoided}}})
-	j.tell(request{Ask: &core.Ask{Request: "small", Role: "ps", MemoryMB: 64, VCores: 1, Avoid: []string{avoided}}})
+	j.tell(request{Ask: &action.Ask{Request: "large", Role: "worker", MemoryMB: 4096, VCores: 1, Avoid: []string{avoided}}})
+	j.tell(request{Ask: &action.Ask{Request: "small", Role: "ps", MemoryMB: 64, VCores: 1, Avoid: []string{avoided}}})
 	if a := j.allocated(1)[0]; a.Node == avoided {
 		t.Fatalf("%+v is on the node that is to be avoided", a)
 	}
@@ -254,8 +255,8 @@ func TestTheNextMasterAvoidsWhatItWants(t *testing.T) {
 	}
 	j.meet()
 	j.ask("ps", 6, 64)
-	if there := j.allocated(6); !slices.ContainsFunc(there, func(a core.Allocated) bool { return a.Node == avoided }) {
+	if there := j.allocated(6); !slices.ContainsFunc(there, func(a event.Allocated) bool { return a.Node == avoided }) {
 		t.Errorf("%s is still avoided: %+v", avoided, there)
 	}
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/event"
 	"holdfast/internal/backoff"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
@@ -62,7 +62,7 @@ func (d *Driver) afterLocalizing(r localizing) {
 	}
 	ids := slices.DeleteFunc(r.ids, gone)
 	for _, id := range ids {
-		d.events.Put(core.Localizing{Container: id.String(), What: d.localizingWhat()})
+		d.events.Put(event.Localizing{Container: id.String(), What: d.localizingWhat()})
 	}
 	d.watchLocalizing(r.node, append(ids, slices.DeleteFunc(r.unknown, gone)...), localizingInterval)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/hdfsckpt/store"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -60,5 +60,5 @@ func TestUnpackingIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.pid(a.Container)
-	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
+	j.finish(action.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -127,7 +127,7 @@ func TestTableKeepsRolesApart(t *testing.T) {
 	tb.hostOf = func(c string) string { return host[c] }
 	host["server"] = "n2"
 	tb.setNodes([]hadoop.Node{inRack(1, "/a", 0), inRack(2, "/a", 0)}, true)
-	tb.add(core.Ask{Request: "worker-1", Role: "worker", MemoryMB: 1000, Apart: []string{"server"}})
+	tb.add(action.Ask{Request: "worker-1", Role: "worker", MemoryMB: 1000, Apart: []string{"server"}})
 	if got, want := strictPlaces(tb.changes(false)), (map[string]int32{"1 n1": 1}); !reflect.DeepEqual(got, want) {
 		t.Errorf("a lost one may come from %v, want %v", got, want)
 	}

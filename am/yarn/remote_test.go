@@ -15,7 +15,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/yarn"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
@@ -37,26 +38,26 @@ const (
 
 // request is what the test tells the AM to do; one field is set.
 type request struct {
-	Ask      *core.Ask
+	Ask      *action.Ask
 	Withdraw string
 	Launch   string
 	Release  string
-	Finish   *core.Finish
+	Finish   *action.Finish
 }
 
 // report is what the AM tells the test.
 type report struct {
 	Hello      bool
 	Pid        int
-	Found      *core.ContainerFound
-	Localizing *core.Localizing
+	Found      *event.ContainerFound
+	Localizing *event.Localizing
 	Literal    string
 	Fault      string // New or Finish failed
 	Finished   bool
-	Allocated  *core.Allocated
-	Ended      *core.ContainerEnded
+	Allocated  *event.Allocated
+	Ended      *event.ContainerEnded
 	Failed     string // container of LaunchFailed
-	Waiting    *core.Waiting
+	Waiting    *event.Waiting
 	Noted      string
 	Broken     string
 }
@@ -89,21 +90,21 @@ func runMaster() error {
 					return
 				}
 				switch e := e.(type) {
-				case core.Allocated:
+				case event.Allocated:
 					h.Allocated = &e
-				case core.ContainerFound:
+				case event.ContainerFound:
 					h.Found = &e
-				case core.Localizing:
+				case event.Localizing:
 					h.Localizing = &e
-				case core.ContainerEnded:
+				case event.ContainerEnded:
 					h.Ended = &e
-				case core.LaunchFailed:
+				case event.LaunchFailed:
 					h.Failed, h.Fault = e.Container, e.Why
-				case core.Waiting:
+				case event.Waiting:
 					h.Waiting = &e
-				case core.Noted:
+				case event.Noted:
 					h.Noted = e.Text
-				case core.Broken:
+				case event.Broken:
 					h.Broken = e.Why
 				}
 			}
@@ -115,7 +116,7 @@ func runMaster() error {
 	for {
 		var o request
 		if err := in.Decode(&o); err != nil {
-			o.Finish = &core.Finish{State: proto.JobState_JOB_STATE_FAILED, Why: "the test is gone"}
+			o.Finish = &action.Finish{State: proto.JobState_JOB_STATE_FAILED, Why: "the test is gone"}
 		}
 		switch {
 		case o.Ask != nil:
@@ -257,7 +258,7 @@ func (m *master) tell(o request) {
 
 func (m *master) ask(role string, n int, mb int64) {
 	for i := range n {
-		m.tell(request{Ask: &core.Ask{Request: fmt.Sprintf("%s-%d", role, i), Role: role, MemoryMB: mb, VCores: 1}})
+		m.tell(request{Ask: &action.Ask{Request: fmt.Sprintf("%s-%d", role, i), Role: role, MemoryMB: mb, VCores: 1}})
 	}
 }
 
@@ -299,9 +300,9 @@ func describe(h report) string {
 	return fmt.Sprintf("%+v", h)
 }
 
-func (m *master) allocated(n int) []core.Allocated {
+func (m *master) allocated(n int) []event.Allocated {
 	m.t.Helper()
-	var list []core.Allocated
+	var list []event.Allocated
 	for len(list) < n {
 		h := m.await("a container", func(h report) bool { return h.Allocated != nil })
 		list = append(list, *h.Allocated)
@@ -309,12 +310,12 @@ func (m *master) allocated(n int) []core.Allocated {
 	return list
 }
 
-func (m *master) ended(container string) core.ContainerEnded {
+func (m *master) ended(container string) event.ContainerEnded {
 	m.t.Helper()
 	return *m.await("the end of "+container, func(h report) bool { return h.Ended != nil && h.Ended.Container == container }).Ended
 }
 
-func (m *master) finish(o core.Finish) {
+func (m *master) finish(o action.Finish) {
 	m.t.Helper()
 	m.tell(request{Finish: &o})
 	if h := m.await("the AM's end", func(h report) bool { return h.Finished }); h.Fault != "" {

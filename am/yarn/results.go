@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/internal/hadoop/rpc"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
@@ -46,7 +47,7 @@ func (d *Driver) afterStart(r startResult) {
 			h.released, h.releaseAt = true, time.Now()
 			d.s.reported(h)
 			d.s.releaseAtRM(h)
-			d.events.Put(core.LaunchFailed{Container: h.name, Why: err.Error()})
+			d.events.Put(event.LaunchFailed{Container: h.name, Why: err.Error()})
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		if _, leaving := s.leaving[c.Node.Host]; leaving {
 			s.givenLeaving = true
 		}
-		ask, wanted := core.Ask{}, false
+		ask, wanted := action.Ask{}, false
 		if !c.Opportunistic { // the node may stop such a container at any time, so none is asked for
 			ask, wanted = s.table.allocated(c.Priority, c.Node.Host, h.name)
 		}
@@ -113,7 +114,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		}
 		s.allocatedAt, s.asksChangedAt = now, now
 		h.role = ask.Role
-		d.events.Put(core.Allocated{Request: ask.Request, Container: h.name, Node: c.Node.Host})
+		d.events.Put(event.Allocated{Request: ask.Request, Container: h.name, Node: c.Node.Host})
 		d.notePacked(ask, c.Node.Host)
 	}
 	s.table.answered()
@@ -147,7 +148,7 @@ func (d *Driver) found(list []hadoop.Container) {
 	for _, c := range list {
 		if d.s.byID[c.ID] == nil {
 			d.s.add(c).launched = true
-			d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})
+			d.events.Put(event.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})
 		}
 	}
 }
@@ -162,7 +163,7 @@ func (d *Driver) end(h *held, c hadoop.Completed) {
 		e.Diagnostics = fmt.Sprintf("the NodeManager of %s did not start the image %s, and only its log says why: see that yarn.nodemanager.runtime.linux.allowed-runtimes there names the image's runtime", h.container.Node.Host, image)
 	}
 	// YARN reports a lost node in both cases.
-	if report, sick := d.s.unhealthy[h.container.Node.Host]; sick && e.Cause == core.CauseNodeLost {
+	if report, sick := d.s.unhealthy[h.container.Node.Host]; sick && e.Cause == event.CauseNodeLost {
 		e.Diagnostics = "its node is unhealthy: " + strings.TrimSpace(report)
 	}
 	d.events.Put(e)
@@ -252,18 +253,18 @@ func (d *Driver) supersede(err error) {
 func (d *Driver) fail(err error) {
 	if !d.s.broken {
 		d.s.broken = true
-		d.events.Put(core.Broken{Why: err.Error()})
+		d.events.Put(event.Broken{Why: err.Error()})
 	}
 }
 
-// reportWaiting emits core.Waiting if the reason has changed. An empty reason, that the job
+// reportWaiting emits event.Waiting if the reason has changed. An empty reason, that the job
 // does not wait any longer, is emitted only if sure.
 func (d *Driver) reportWaiting(why string, sure bool) {
 	if why == d.s.waitingWhy || (why == "" && !sure) {
 		return
 	}
 	d.s.waitingWhy = why
-	d.events.Put(core.Waiting{Why: why})
+	d.events.Put(event.Waiting{Why: why})
 }
 
 func (d *Driver) afterInspection(r inspection) {

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -164,7 +164,7 @@ func (d *Driver) execute(commands []any) {
 	stops := map[hadoop.NodeID][]hadoop.ContainerID{}
 	for _, c := range commands {
 		switch c := c.(type) {
-		case core.Ask:
+		case action.Ask:
 			if err := d.checkAsk(c); err != nil && !s.served {
 				d.fail(err)
 				return
@@ -217,7 +217,7 @@ func (d *Driver) execute(commands []any) {
 }
 
 // checkAsk returns an error for an ask that the scheduler would refuse, as far as is known.
-func (d *Driver) checkAsk(a core.Ask) error {
+func (d *Driver) checkAsk(a action.Ask) error {
 	if d.reg.Maximum.Equal(hadoop.Resource{}) { // the answer with it was lost
 		return nil
 	}

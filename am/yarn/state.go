@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -29,7 +29,7 @@ type state struct {
 	querying           bool                 // a query about the application is under way
 	leaving            map[string]time.Time // hosts that were reported as being decommissioned, and when
 	unhealthy          map[string]string    // the health reports of unhealthy hosts, by host
-	waitingWhy         string               // of the last core.Waiting
+	waitingWhy         string               // of the last event.Waiting
 	headroom           hadoop.Resource
 	hasRoom            bool
 	downSince          time.Time // since when the RM does not answer; zero: it does
@@ -58,7 +58,7 @@ type held struct {
 	releaseAt        time.Time // when it was told to end
 	releasedAtRM     bool      // it was released at the RM
 	endReported      bool      // nothing more is to be reported about it
-	preemptionWarned bool      // core.PreemptionWarned was emitted for it
+	preemptionWarned bool      // event.PreemptionWarned was emitted for it
 }
 
 func newState() *state {
@@ -121,7 +121,7 @@ func (s *state) setNodes(list []hadoop.Node, at time.Time) {
 
 // pausedAsk is an ask that the scheduler is not told yet.
 type pausedAsk struct {
-	ask core.Ask
+	ask action.Ask
 	due time.Time
 }
 
@@ -149,7 +149,7 @@ func (s *state) withdraw(request string) {
 }
 
 // ask adds an ask, once its pause is over.
-func (s *state) ask(a core.Ask, now time.Time) {
+func (s *state) ask(a action.Ask, now time.Time) {
 	if a.Pause > 0 {
 		s.later = append(s.later, pausedAsk{a, now.Add(a.Pause)})
 		return
@@ -158,7 +158,7 @@ func (s *state) ask(a core.Ask, now time.Time) {
 }
 
 // tell adds an ask that the scheduler is told with the next heartbeat.
-func (s *state) tell(a core.Ask, now time.Time) {
+func (s *state) tell(a action.Ask, now time.Time) {
 	if len(s.table.pending()) == 0 {
 		s.allocatedAt = now
 	}

@@ -4,16 +4,16 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 )
 
 // TestAsksAreToldAfterTheirPause: and not at all if they were taken back.
 func TestAsksAreToldAfterTheirPause(t *testing.T) {
 	s, begin := newState(), time.Now()
 	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
-	s.ask(core.Ask{Request: "a/1", MemoryMB: 1024, Pause: 5 * time.Second}, begin)
-	s.ask(core.Ask{Request: "b/1", MemoryMB: 1024, Pause: 3 * time.Second}, begin)
-	s.ask(core.Ask{Request: "c/1", MemoryMB: 1024, Pause: 4 * time.Second}, begin)
+	s.ask(action.Ask{Request: "a/1", MemoryMB: 1024, Pause: 5 * time.Second}, begin)
+	s.ask(action.Ask{Request: "b/1", MemoryMB: 1024, Pause: 3 * time.Second}, begin)
+	s.ask(action.Ask{Request: "c/1", MemoryMB: 1024, Pause: 4 * time.Second}, begin)
 	s.withdraw("c/1")
 	for _, step := range []struct {
 		now, next float64 // seconds; next: 0: there is none

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -42,7 +42,7 @@ type group struct {
 	label    string
 	role     string          // whose containers are placed by a rule; empty: none is
 	claimed  map[string]bool // the nodes that it was told to use; nil: any (plan.go)
-	pending  []core.Ask
+	pending  []action.Ask
 	known    map[string]bool // places for which the scheduler may hold a number
 	dirty    bool            // the scheduler must be told
 	sending  bool            // it is in the heartbeat that is under way
@@ -52,12 +52,12 @@ type group struct {
 
 func newTable() *table { return &table{avoided: map[string]bool{}, unsure: map[string]bool{}} }
 
-func resourceOf(a core.Ask) hadoop.Resource {
+func resourceOf(a action.Ask) hadoop.Resource {
 	return hadoop.Resource{MemoryMB: a.MemoryMB, VCores: a.VCores, GPUs: a.GPUs, Others: hadoop.Amounts(a.Others)}
 }
 
 // add adds an ask.
-func (t *table) add(a core.Ask) {
+func (t *table) add(a action.Ask) {
 	r, label, role := resourceOf(a), t.place.label(a.Role), t.place.ruled(a.Role)
 	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource.Equal(r) && g.label == label && g.role == role })
 	if i < 0 {
@@ -72,7 +72,7 @@ func (t *table) add(a core.Ask) {
 // remove takes an ask back. It returns false if the ask was answered.
 func (t *table) remove(request string) bool {
 	for _, g := range t.groups {
-		if i := slices.IndexFunc(g.pending, func(a core.Ask) bool { return a.Request == request }); i >= 0 {
+		if i := slices.IndexFunc(g.pending, func(a action.Ask) bool { return a.Request == request }); i >= 0 {
 			g.pending = slices.Delete(g.pending, i, i+1)
 			g.dirty = true
 			return true
@@ -82,8 +82,8 @@ func (t *table) remove(request string) bool {
 }
 
 // pending returns the asks that are not answered.
-func (t *table) pending() []core.Ask {
-	var all []core.Ask
+func (t *table) pending() []action.Ask {
+	var all []action.Ask
 	for _, g := range t.groups {
 		all = append(all, g.pending...)
 	}
@@ -236,7 +236,7 @@ func (t *table) toAvoid() map[string]bool {
 
 // occupied reports whether a node has a container with which the one for an ask must not
 // share it.
-func (t *table) occupied(a core.Ask, host string) bool {
+func (t *table) occupied(a action.Ask, host string) bool {
 	return slices.ContainsFunc(a.Apart, func(c string) bool { return t.hostOf != nil && t.hostOf(c) == host })
 }
 
@@ -249,10 +249,10 @@ func (t *table) ended() {
 
 // allocated removes and returns the ask that a container answers. It returns false if there
 // is none, and the container is to be released.
-func (t *table) allocated(priority int32, host, container string) (core.Ask, bool) {
+func (t *table) allocated(priority int32, host, container string) (action.Ask, bool) {
 	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.priority == priority })
 	if i < 0 {
-		return core.Ask{}, false
+		return action.Ask{}, false
 	}
 	g := t.groups[i]
 	if g.sending {
@@ -261,16 +261,16 @@ func (t *table) allocated(priority int32, host, container string) (core.Ask, boo
 		g.dirty = true
 	}
 	if len(g.pending) == 0 {
-		return core.Ask{}, false
+		return action.Ask{}, false
 	}
-	fit := func(a core.Ask) bool { return !t.occupied(a, host) }
-	k := slices.IndexFunc(g.pending, func(a core.Ask) bool { return fit(a) && !slices.Contains(a.Avoid, host) })
+	fit := func(a action.Ask) bool { return !t.occupied(a, host) }
+	k := slices.IndexFunc(g.pending, func(a action.Ask) bool { return fit(a) && !slices.Contains(a.Avoid, host) })
 	if k < 0 {
 		k = slices.IndexFunc(g.pending, fit)
 	}
 	if k < 0 {
 		g.dirty = true // the scheduler has lowered its number
-		return core.Ask{}, false
+		return action.Ask{}, false
 	}
 	a := g.pending[k]
 	g.pending = slices.Delete(g.pending, k, k+1)
@@ -327,8 +327,8 @@ func (t *table) retryRefused() {
 }
 
 // refusedAsks returns the asks that were refused, and not accepted since.
-func (t *table) refusedAsks() []core.Ask {
-	var list []core.Ask
+func (t *table) refusedAsks() []action.Ask {
+	var list []action.Ask
 	for _, g := range t.groups {
 		if g.refused {
 			list = append(list, g.pending...)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -20,10 +20,10 @@ func node(i int, total, used int64) hadoop.Node {
 	}
 }
 
-func asks(role string, from, n int, mb int64) []core.Ask {
-	var list []core.Ask
+func asks(role string, from, n int, mb int64) []action.Ask {
+	var list []action.Ask
 	for i := range n {
-		list = append(list, core.Ask{Request: fmt.Sprintf("%s-%d", role, from+i), Role: role, MemoryMB: mb, VCores: 1})
+		list = append(list, action.Ask{Request: fmt.Sprintf("%s-%d", role, from+i), Role: role, MemoryMB: mb, VCores: 1})
 	}
 	return list
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -28,7 +29,7 @@ func (d *Driver) updateNodes(list []hadoop.Node) {
 		switch _, leaving := d.s.leaving[host]; {
 		case n.Leaving() && !leaving:
 			d.s.leaving[host] = time.Now()
-			d.events.Put(core.NodeDecommissioning{Node: host, Within: n.Timeout, HostsAM: host == d.cfg.Host})
+			d.events.Put(event.NodeDecommissioning{Node: host, Within: n.Timeout, HostsAM: host == d.cfg.Host})
 		case n.Running() && leaving:
 			d.returned(host)
 		}
@@ -38,7 +39,7 @@ func (d *Driver) updateNodes(list []hadoop.Node) {
 // returned reports that a node is in service again.
 func (d *Driver) returned(host string) {
 	delete(d.s.leaving, host)
-	d.events.Put(core.NodeRecommissioned{Node: host})
+	d.events.Put(event.NodeRecommissioned{Node: host})
 }
 
 // findReturned looks in the list of the cluster's nodes, as asked for at a time, for nodes that
@@ -79,7 +80,7 @@ func (d *Driver) warnPreemption(p hadoop.Preemption) {
 			}
 		}
 		if len(names) > 0 {
-			d.events.Put(core.PreemptionWarned{Containers: names, Strict: contract.strict, Within: d.warning})
+			d.events.Put(event.PreemptionWarned{Containers: names, Strict: contract.strict, Within: d.warning})
 		}
 	}
 }
@@ -97,7 +98,7 @@ func (d *Driver) cancelPreemptions() {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		d.events.Put(core.PreemptionCanceled{Containers: names, Why: "the ResourceManager was restarted"})
+		d.events.Put(event.PreemptionCanceled{Containers: names, Why: "the ResourceManager was restarted"})
 	}
 }
 
@@ -118,9 +119,9 @@ func (d *Driver) containersChanged(list []hadoop.Container) {
 
 // notePacked tells, once all containers of a role that is packed have come, on which nodes they
 // are if these are several, and that was not told. ask is the last one that was answered.
-func (d *Driver) notePacked(ask core.Ask, host string) {
+func (d *Driver) notePacked(ask action.Ask, host string) {
 	s := d.s
-	if !s.table.place.packs(ask.Role) || slices.ContainsFunc(s.table.pending(), func(a core.Ask) bool { return a.Role == ask.Role }) {
+	if !s.table.place.packs(ask.Role) || slices.ContainsFunc(s.table.pending(), func(a action.Ask) bool { return a.Role == ask.Role }) {
 		return
 	}
 	on := map[string]int{host: 1}
@@ -149,5 +150,5 @@ func (d *Driver) notePacked(ask core.Ask, host string) {
 	if len(racks) != 1 {
 		of = fmt.Sprintf("in %d racks", len(racks))
 	}
-	d.events.Put(core.Noted{Text: fmt.Sprintf("the tasks of %s are on %d nodes, %s, as none had room for all (--%s-pack): %s", ask.Role, len(on), of, ask.Role, where)})
+	d.events.Put(event.Noted{Text: fmt.Sprintf("the tasks of %s are on %d nodes, %s, as none had room for all (--%s-pack): %s", ask.Role, len(on), of, ask.Role, where)})
 }

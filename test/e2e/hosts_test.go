@@ -19,6 +19,8 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/hdfsckpt/store"
@@ -121,7 +123,7 @@ type lanDriver struct {
 	master string // where it is found
 	keys   jobtls.Set
 	place  func(request string, asks int) int
-	events *mailbox.Mailbox[core.Event]
+	events *mailbox.Mailbox[event.Event]
 
 	mu   sync.Mutex
 	asks int
@@ -132,20 +134,20 @@ type lanDriver struct {
 
 var _ am.Driver = (*lanDriver)(nil)
 
-func (d *lanDriver) Events() *mailbox.Mailbox[core.Event]  { return d.events }
+func (d *lanDriver) Events() *mailbox.Mailbox[event.Event] { return d.events }
 func (d *lanDriver) Superseded() <-chan error              { return nil }
 func (d *lanDriver) PreviousContainers() map[string]string { return nil }
 func (d *lanDriver) Withdraw(string)                       {}
 func (d *lanDriver) Check(string)                          {}
 
-func (d *lanDriver) Ask(a core.Ask) {
+func (d *lanDriver) Ask(a action.Ask) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.lan.hosts[d.place(a.Request, d.asks)]
 	d.asks++
 	container := fmt.Sprintf("container-%d", d.asks)
 	d.on[container] = h
-	d.events.Put(core.Allocated{Request: a.Request, Container: container, Node: h.name})
+	d.events.Put(event.Allocated{Request: a.Request, Container: container, Node: h.name})
 }
 
 func (d *lanDriver) Launch(container string) {
@@ -153,7 +155,7 @@ func (d *lanDriver) Launch(container string) {
 	defer d.mu.Unlock()
 	cmd, err := d.start(container)
 	if err != nil {
-		d.events.Put(core.LaunchFailed{Container: container, Why: err.Error()})
+		d.events.Put(event.LaunchFailed{Container: container, Why: err.Error()})
 		return
 	}
 	d.runs[container] = cmd
@@ -207,7 +209,7 @@ func (d *lanDriver) Release(container string) {
 			return // a lost host does not hear it
 		}
 		_ = cmd.Process.Kill()
-		d.events.Put(core.ContainerEnded{Container: container, Cause: core.CauseReleased})
+		d.events.Put(event.ContainerEnded{Container: container, Cause: event.CauseReleased})
 	}
 }
 
@@ -217,7 +219,7 @@ func (d *lanDriver) cut(container string) bool {
 	return err == nil && strings.TrimSpace(string(b)) == "down"
 }
 
-func (d *lanDriver) Finish(context.Context, core.Finish) error {
+func (d *lanDriver) Finish(context.Context, action.Finish) error {
 	d.mu.Lock()
 	for _, cmd := range d.runs {
 		_ = cmd.Process.Kill()
@@ -274,7 +276,7 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	}
 	d := &lanDriver{
 		lan: l, job: filepath.Base(dir), dir: dir, master: at.Address(), keys: keys, place: place,
-		events: mailbox.New[core.Event](), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
+		events: mailbox.New[event.Event](), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
 	}
 	done := make(chan struct{})
 	go func() {

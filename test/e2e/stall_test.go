@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am/core"
+	"holdfast/am/core/action"
 	"holdfast/am/notify"
 	"holdfast/proto"
 )
@@ -102,7 +102,7 @@ func TestAJobThatHangsFailsWithItsStack(t *testing.T) {
 			}
 			var told []string
 			for _, e := range s.Events {
-				if e.Kind == core.KindStalled {
+				if e.Kind == action.KindStalled {
 					_, what, _ := strings.Cut(e.Text, "; ")
 					told = append(told, what)
 				}

@@ -44,12 +44,12 @@ var mutations = []mutation{
 `, ``},
 	{"the container of a silent agent is not given back", "deadlines.go",
 		`	j.loseContainer(t, cause, why)
-	j.emit(Release{c})`,
+	j.emit(action.Release{Container: c})`,
 		`	j.loseContainer(t, cause, why)
 	_ = c`},
 	{"the container of a spare that is given up is not given back", "spare.go",
 		`	j.releaseAgent(s.container, s.agentPID)
-	j.emit(Release{s.container})
+	j.emit(action.Release{Container: s.container})
 `, `	j.releaseAgent(s.container, s.agentPID)
 `},
 	{"an agent that is not needed any longer is not released", "spare.go",
@@ -79,7 +79,7 @@ var mutations = []mutation{
 		`		if j.past(t.run.stop.until) {`, `		if false {`},
 	{"what does not end is followed by another attempt before its lease has expired", "loss.go",
 		`	j.awaitRelease(t, c, j.limits.LeaseExpiry)
-	j.emit(ReleaseAgent{c, toAgent}`, `	j.emit(ReleaseAgent{c, toAgent}`},
+	j.emit(action.ReleaseAgent{Container: c, Why: toAgent}`, `	j.emit(action.ReleaseAgent{Container: c, Why: toAgent}`},
 	{"an agent that does not answer is waited for", "deadlines.go",
 		`		if j.past(t.loc.told.until) {`, `		if false {`},
 	{"who was not told yet is given up for not doing it", "states.go",
@@ -91,19 +91,19 @@ var mutations = []mutation{
 	{"a stall is put down to an attempt that was not started", "stall.go",
 		` || t.run.pid == 0 ||`, ` ||`},
 	{"of a job whose steps are told of again, users see that they are not", "stall.go",
-		`		j.record(nil, KindNote, again)
+		`		j.record(nil, action.KindNote, again)
 `, ``},
 	{"what the others work without is said to be lost", "loss.go",
 		`	if unneeded && without {`, `	if false {`},
 	{"an ask that is given up is not taken back", "spare.go",
-		`		j.emit(Withdraw{s.request})
+		`		j.emit(action.Withdraw{Request: s.request})
 `, ``},
 	{"a preempted container counts as a failure", "loss.go",
 		`	if charged && !j.ending() {
 		j.charge(t)`,
-		`	if (charged || c == CausePreempted) && !j.ending() {
+		`	if (charged || c == event.CausePreempted) && !j.ending() {
 		j.charge(t)`},
-	{"an attempt starts before the journal has it", "action.go",
+	{"an attempt starts before the journal has it", "action/action.go",
 		`	case Start, ReleaseAgent, ChangePort, RequestAnswered:`,
 		`	case ReleaseAgent, ChangePort, RequestAnswered:`},
 	{"a generation is given twice", "loss.go",
@@ -155,9 +155,9 @@ var mutations = []mutation{
 		`		n -= n % r.Multiple
 `, ``},
 	{"what YARN says has ended because it was given back is taken for ended", "loss.go",
-		` && e.Cause != CauseReleased && e.Cause`, ` && e.Cause`},
+		` && e.Cause != event.CauseReleased && e.Cause`, ` && e.Cause`},
 	{"what is preempted is taken for ended at once", "loss.go",
-		`	if c == CausePreempted && t.loc.agentPID != 0 && t.state.active() {`, `	if false {`},
+		`	if c == event.CausePreempted && t.loc.agentPID != 0 && t.state.active() {`, `	if false {`},
 	{"a group goes on while a lost member can complete a save", "group.go",
 		`			list = append(list, t.expiringContainers()...)
 `, ``},

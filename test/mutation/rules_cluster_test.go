@@ -148,8 +148,8 @@ var clusterRules = []rule{
 	{
 		promise: "the event log says which archive a node unpacks",
 		file:    "am/yarn/localizing.go",
-		old:     `d.events.Put(core.Localizing{Container: id.String(), What: d.localizingWhat()})`,
-		new:     `_ = core.Localizing{Container: id.String(), What: d.localizingWhat()}`,
+		old:     `d.events.Put(event.Localizing{Container: id.String(), What: d.localizingWhat()})`,
+		new:     `_ = event.Localizing{Container: id.String(), What: d.localizingWhat()}`,
 		pkg:     "am/yarn", test: "TestDriverTellsWhatContainersWaitFor",
 	},
 	{
@@ -169,7 +169,7 @@ var clusterRules = []rule{
 	{
 		promise: "what runs on after ResourceManager and application master were lost together is not stopped",
 		file:    "am/yarn/results.go",
-		old:     `d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})`,
+		old:     `d.events.Put(event.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})`,
 		new:     `d.s.releaseAtRM(d.s.byID[c.ID])`,
 		pkg:     "am/yarn", test: "TestDriverTellsWhatIsFoundAgain",
 	},
@@ -217,7 +217,7 @@ var clusterRules = []rule{
 		promise: "a limit of virtual memory is not taken for one of memory",
 		file:    "am/yarn/causes.go",
 		old: `			if strings.EqualFold(limit[1]+limit[2], "virtual") {
-				return core.CauseVirtualLimit
+				return event.CauseVirtualLimit
 			}
 `,
 		new: ``,
@@ -730,8 +730,8 @@ var clusterRules = []rule{
 	{
 		promise: "no two tasks of a role that is spread are on one node",
 		file:    "am/yarn/table.go",
-		old:     `	fit := func(a core.Ask) bool { return !t.occupied(a, host) }`,
-		new:     `	fit := func(a core.Ask) bool { return true }`,
+		old:     `	fit := func(a action.Ask) bool { return !t.occupied(a, host) }`,
+		new:     `	fit := func(a action.Ask) bool { return true }`,
 		pkg:     "am/yarn", test: "TestTableSpreadsARole",
 	},
 	{

@@ -114,8 +114,8 @@ var recoveryRules = []rule{
 	{
 		promise: "what the job can do without is not charged with want of memory in which nothing works",
 		file:    "am/core/loss.go",
-		old:     `c.memory() && !j.unneeded(t)`,
-		new:     `c.memory()`,
+		old:     `c.OfMemory() && !j.unneeded(t)`,
+		new:     `c.OfMemory()`,
 		pkg:     "am/core", test: "TestWhatIsNotNeededDoesNotEndTheJob",
 	},
 	{
@@ -160,7 +160,7 @@ var recoveryRules = []rule{
 	{
 		promise: "a group goes on without what the scheduler took",
 		file:    "am/core/group.go",
-		old:     `t.loss.cause != CausePreempted && j.waiting`,
+		old:     `t.loss.cause != event.CausePreempted && j.waiting`,
 		new:     `j.waiting`,
 		pkg:     "am/core", test: "TestAGroupDoesNotWaitForWhatTheSchedulerTook",
 	},
@@ -709,7 +709,7 @@ var recoveryRules = []rule{
 	{
 		promise: "the event log tells of a stall before anything is done about it",
 		file:    "am/core/stall.go",
-		old:     `		j.record(nil, KindStalled, "no task has made a step for %s, %d times`,
+		old:     `		j.record(nil, action.KindStalled, "no task has made a step for %s, %d times`,
 		new:     `		_ = fmt.Sprintf("no task has made a step for %s, %d times`,
 		pkg:     "am/core", test: "TestTranscriptsOfStalls/it-goes-on-by-itself",
 	},
@@ -1015,7 +1015,7 @@ var recoveryRules = []rule{
 		promise: "a container that YARN has found again and no task has is given back",
 		file:    "am/core/containers.go",
 		old: `	if t == nil {
-		j.emit(Release{e.Container})
+		j.emit(action.Release{Container: e.Container})
 		return
 	}
 	t.loc.node = e.Node`,
@@ -1102,7 +1102,7 @@ var recoveryRules = []rule{
 	{
 		promise: "a container killed for virtual memory is told as that, with the remedy",
 		file:    "am/core/loss.go",
-		old:     `	if c == CauseVirtualLimit {`,
+		old:     `	if c == event.CauseVirtualLimit {`,
 		new:     `	if false {`,
 		pkg:     "am/core", test: "TestTranscripts/a-node-limits-virtual-memory",
 	},
@@ -1140,8 +1140,8 @@ var recoveryRules = []rule{
 		promise: "a task stays where it is when the scheduler does not want its container back any longer",
 		file:    "am/core/moving.go",
 		old: `			j.becomeStaying(t)
-			j.record(t, KindNote, "the scheduler does not want`,
-		new: `			j.record(t, KindNote, "the scheduler does not want`,
+			j.record(t, action.KindNote, "the scheduler does not want`,
+		new: `			j.record(t, action.KindNote, "the scheduler does not want`,
 		pkg: "am/core", test: "TestTranscriptsOfMoves/the-scheduler-takes-back-that-it-wants-containers",
 	},
 	{
@@ -1478,9 +1478,9 @@ var recoveryRules = []rule{
 	{
 		promise: "a group is not stopped for a checkpoint that was complete when the master took over",
 		file:    "am/core/job.go",
-		old: `	case CheckpointFound:
+		old: `	case event.CheckpointFound:
 `,
-		new: `	case CheckpointFound:
+		new: `	case event.CheckpointFound:
 		j.justSealed = true
 `,
 		pkg: "am/core", test: "TestWhatWasSavedBeforeATakeover",

@@ -15,7 +15,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/am"
-	"holdfast/am/core"
+	"holdfast/am/core/action"
+	"holdfast/am/core/event"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/am/status"
@@ -28,7 +29,7 @@ import (
 
 // model is a cluster that has room for all.
 type model struct {
-	events   *mailbox.Mailbox[core.Event]
+	events   *mailbox.Mailbox[event.Event]
 	launches chan string // as many as there can be
 
 	mu    sync.Mutex
@@ -40,14 +41,14 @@ type model struct {
 
 var _ am.Driver = (*model)(nil)
 
-func (m *model) Events() *mailbox.Mailbox[core.Event]  { return m.events }
+func (m *model) Events() *mailbox.Mailbox[event.Event] { return m.events }
 func (m *model) Superseded() <-chan error              { return nil }
 func (m *model) PreviousContainers() map[string]string { return nil }
 func (m *model) Withdraw(string)                       {}
 func (m *model) Check(string)                          {}
 func (m *model) Release(string)                        {}
 
-func (m *model) Ask(a core.Ask) {
+func (m *model) Ask(a action.Ask) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count++
@@ -57,7 +58,7 @@ func (m *model) Ask(a core.Ask) {
 			m.again <- struct{}{}
 		}
 	}
-	m.events.Put(core.Allocated{Request: a.Request, Container: fmt.Sprintf("c%d", m.count), Node: fmt.Sprintf("n%d", m.count%500)})
+	m.events.Put(event.Allocated{Request: a.Request, Container: fmt.Sprintf("c%d", m.count), Node: fmt.Sprintf("n%d", m.count%500)})
 }
 
 func (m *model) Launch(container string) { m.launches <- container }
@@ -77,7 +78,7 @@ func (m *model) launch(ctx context.Context, pace time.Duration) {
 	}
 }
 
-func (m *model) Finish(context.Context, core.Finish) error {
+func (m *model) Finish(context.Context, action.Finish) error {
 	return nil
 }
 
@@ -88,7 +89,7 @@ func (m *model) lose(n int) {
 	m.mu.Unlock()
 	fmt.Println("losing", n)
 	for i := range n {
-		m.events.Put(core.ContainerEnded{Container: fmt.Sprintf("c%d", i+1), Cause: core.CauseOwnFault, Exit: 137})
+		m.events.Put(event.ContainerEnded{Container: fmt.Sprintf("c%d", i+1), Cause: event.CauseOwnFault, Exit: 137})
 	}
 }
 
@@ -126,7 +127,7 @@ func serve(ctx context.Context, dir string, tasks, pages int, pace time.Duration
 	if err != nil {
 		return err
 	}
-	cluster := &model{events: mailbox.New[core.Event](), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
+	cluster := &model{events: mailbox.New[event.Event](), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
 	go cluster.launch(ctx, pace)
 	profiles, err := newProfiles(profile)
 	if err != nil {

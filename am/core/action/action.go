@@ -1,4 +1,6 @@
-package core
+// Package action has what core.Job.Step decides is to be done, for the loop around it to
+// carry out. Actions are values: nobody changes one after it was decided.
+package action
 
 import (
 	"time"
@@ -6,8 +8,8 @@ import (
 	"holdfast/proto"
 )
 
-// Action is something that Job.Step wants done. Actions are carried out in order. Their
-// results come as later Events.
+// Action is something that core.Job.Step wants done. Actions are carried out in order. Their
+// results come as later events.
 type Action interface{ action() }
 
 // Ask requests a container for a task. With an empty Task, it is for a spare.

@@ -1,4 +1,7 @@
-package core
+// Package event has what happens to a job, as drivers, agents' streams, the checkpoint
+// store and people report it to core.Job.Step, and the causes and reasons that are reported
+// with it. Events are values: nobody changes one after it was reported.
+package event
 
 import (
 	"time"
@@ -6,7 +9,7 @@ import (
 	"holdfast/am/core/pace"
 )
 
-// Event is something that happened. It is reported to Job.Step.
+// Event is something that happened. It is reported to core.Job.Step.
 type Event interface{ event() }
 
 // Begin is the first event: the driver is ready.
@@ -53,7 +56,7 @@ type AgentConnected struct {
 }
 
 // Stopping is what an agent reports of an attempt that was told to end and has not ended yet:
-// what Job.Stopping returned then.
+// what core.Job.Stopping returned then.
 type Stopping struct {
 	Reason StopReason
 	Cause  Cause
@@ -269,64 +272,3 @@ func (NodeDecommissioning) event() {}
 func (NodeRecommissioned) event()  {}
 func (CheckpointSealed) event()    {}
 func (CheckpointFound) event()     {}
-
-// Cause is why a container or an attempt was lost.
-type Cause int
-
-// The causes. Their text is what a user reads.
-const (
-	CauseUnknown            Cause = iota
-	CauseOwnFault                 // its process failed
-	CausePeerLost                 // its process ended because a peer had gone
-	CauseOutOfMemory              // it needed more memory than it asked for
-	CausePreempted                // the scheduler wanted its container back
-	CauseNodeLost                 // its node is gone
-	CauseDisksFailed              // its node's disks are bad
-	CauseKilled                   // the RM or a person killed its container
-	CauseAgentLost                // its agent ended or fell silent
-	CauseLaunch                   // its agent did not come up
-	CauseReleased                 // we gave its container back
-	CauseRestartedAll             // another task was lost, and all start together
-	CauseNodeDecommissioned       // its node is taken out of service
-	CauseStalled                  // it made no step any longer
-	CauseRequested                // a person asked for its restart
-	CauseScaledDown               // a person wants fewer tasks
-	CauseVirtualLimit             // it reserved more virtual memory than its node allows
-	CauseStraggler                // it was slower than the others of its role
-	CauseServiceEnded             // its process ended with exit code 0, but the others need it
-)
-
-var causeText = [...]string{
-	CauseUnknown:            "unknown cause",
-	CauseOwnFault:           "its process failed",
-	CausePeerLost:           "a peer was lost",
-	CauseOutOfMemory:        "out of memory",
-	CausePreempted:          "container preempted",
-	CauseNodeLost:           "node lost",
-	CauseDisksFailed:        "disks of the node failed",
-	CauseKilled:             "container killed",
-	CauseAgentLost:          "container lost",
-	CauseLaunch:             "agent did not come up",
-	CauseReleased:           "container released",
-	CauseRestartedAll:       "restarted together with a lost task",
-	CauseNodeDecommissioned: "node taken out of service",
-	CauseStalled:            "no steps any longer",
-	CauseRequested:          "restart requested",
-	CauseScaledDown:         "scaled down",
-	CauseVirtualLimit:       "over the node's limit of virtual memory",
-	CauseStraggler:          "slower than the others",
-	CauseServiceEnded:       "its process ended",
-}
-
-// CauseTexts returns the texts of all causes.
-func CauseTexts() []string { return causeText[:] }
-
-// own reports whether a task's program brought its loss about.
-func (c Cause) own() bool { return c == CauseOwnFault || c == CauseServiceEnded }
-
-func (c Cause) String() string {
-	if c < 0 || int(c) >= len(causeText) {
-		return "cause out of range"
-	}
-	return causeText[c]
-}
