@@ -3,10 +3,13 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/nodes"
+	"holdfast/proto"
 )
 
 // ask wants a container for a task that has none: a spare one, or its stand-in, or else
@@ -277,4 +280,69 @@ func (j *Job) prepared(e event.AgentPrepared) {
 	}
 	j.becomePrepared(t, e.Port)
 	j.emit(action.Route{})
+}
+
+// apart names the containers with which one for a task must not share a node.
+func (j *Job) apart(t *task) []string { return j.containersOf(t, t.role.Apart) }
+
+// near names the containers beside which one for a task is wanted: those of the role's other
+// tasks, where the role is packed.
+func (j *Job) near(t *task) []string {
+	return j.containersOf(t, func(o *proto.RoleSpec) bool { return t.role.Pack && o == t.role })
+}
+
+// containersOf names the containers of the other tasks of some roles, and those that stand in
+// for such tasks.
+func (j *Job) containersOf(t *task, some func(*proto.RoleSpec) bool) []string {
+	if !slices.ContainsFunc(j.roles, some) { // as in most jobs, which may be large
+		return nil
+	}
+	var list []string
+	for _, o := range j.tasks {
+		if o != t && o.loc.container != "" && some(o.role) {
+			list = append(list, o.loc.container)
+		}
+	}
+	for _, s := range j.spares {
+		if s.task != nil && s.task != t && s.container != "" && some(s.task.role) {
+			list = append(list, s.container)
+		}
+	}
+	return list
+}
+
+// occupied reports whether a node has another task with which this one must not share it.
+func (j *Job) occupied(t *task, node string) bool {
+	return slices.ContainsFunc(j.roles, t.role.Apart) && j.any(func(o *task) bool {
+		return o != t && o.loc.container != "" && o.loc.node == node && t.role.Apart(o.role)
+	})
+}
+
+// noteTrouble puts a failure down to a node. One that is decisive makes it one to avoid by
+// itself.
+func (j *Job) noteTrouble(node, why string, decisive bool) {
+	if j.nodes.Blame(j.now, node, why, decisive) {
+		j.record(nil, action.KindNote, "the node %s is avoided for %s, while others have room: %s", node, j.limits.Window, why)
+	}
+}
+
+// AvoidedNodes returns the nodes to which containers are brought only if no other has room, in
+// the order of their names.
+func (j *Job) AvoidedNodes() []nodes.Avoided {
+	list := j.nodes.Avoided(j.now)
+	for i, a := range list {
+		if _, closes := j.nodes.Closes(a.Node); closes {
+			list[i].Until = j.forgottenAt(a.Node)
+		}
+	}
+	return list
+}
+
+// avoid names the nodes to avoid.
+func (j *Job) avoid() []string {
+	var names []string
+	for _, a := range j.nodes.Avoided(j.now) {
+		names = append(names, a.Node)
+	}
+	return names
 }

@@ -84,7 +84,7 @@ func (j *Job) considerWork(next *earliest) {
 		}
 	}
 	next.after(j.now, j.noSparesUntil)
-	for node := range j.closing {
+	for _, node := range j.nodes.Closing() {
 		next.after(j.now, j.forgottenAt(node))
 	}
 	for _, t := range j.busy {
@@ -114,7 +114,7 @@ func (j *Job) idle(t *task) bool {
 		return false
 	}
 	return t.state != stopping && t.loc.told.asked.IsZero() && t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil && !t.loc.slow &&
-		len(t.expiring) == 0 && len(j.closing) == 0 && !t.notBefore.After(j.now)
+		len(t.expiring) == 0 && !j.nodes.AnyCloses() && !t.notBefore.After(j.now)
 }
 
 // touch notes that a task may not be idle any longer: the rest of the step looks at it.
@@ -129,7 +129,7 @@ func (j *Job) touch(t *task) {
 // busy or were touched since, all that are not idle, in the order of the job's tasks. A
 // step must not take time in proportion to the tasks that it leaves alone.
 func (j *Job) findBusy() {
-	if found := (busyIn{j.phase, len(j.closing) > 0}); found != j.busyIn {
+	if found := (busyIn{j.phase, j.nodes.AnyCloses()}); found != j.busyIn {
 		j.busyIn = found // so any may have become busy
 		for _, t := range j.tasks {
 			j.touch(t)

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/nodes"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -64,10 +65,9 @@ type Job struct {
 	spareLosses   []time.Time
 	noSparesUntil time.Time // none is asked for before
 
-	closing        map[string]closing // nodes that are taken out of service
+	nodes          *nodes.Nodes
 	roles          []*proto.RoleSpec
-	nodeTrouble    map[string][]trouble // by node
-	dirRemoved     time.Time            // when a container's directory was removed last
+	dirRemoved     time.Time // when a container's directory was removed last
 	pace           pace.Pace
 	reconciliation *reconciliation // while reconciling
 	liveness       livenessWindow
@@ -91,16 +91,15 @@ type gangStart struct {
 // containers are held ready for tasks that lose theirs.
 func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 	j := &Job{
-		limits:      limits.withDefaults(),
-		restarts:    restarts,
-		spareCount:  spares,
-		phase:       assembling,
-		named:       make(map[string]*task, len(tasks)),
-		hosted:      map[string]*task{},
-		asked:       map[string]*task{},
-		nodeTrouble: map[string][]trouble{},
-		closing:     map[string]closing{},
+		limits:     limits.withDefaults(),
+		restarts:   restarts,
+		spareCount: spares,
+		phase:      assembling,
+		named:      make(map[string]*task, len(tasks)),
+		hosted:     map[string]*task{},
+		asked:      map[string]*task{},
 	}
+	j.nodes = nodes.New(j.limits.Window)
 	for i, t := range tasks {
 		if !slices.Contains(j.roles, t.Role) {
 			j.roles = append(j.roles, t.Role)

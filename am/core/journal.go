@@ -8,6 +8,7 @@ import (
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/nodes"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -40,7 +41,7 @@ type Journal struct {
 	SpareLosses    []int64       `json:"spare_losses,omitempty"`
 	NoSparesBefore int64         `json:"no_spares_before,omitempty"`
 	// NodeTroubles are the failures that are put down to nodes and count still, by node.
-	NodeTroubles map[string][]TroubleRecord `json:"node_troubles,omitempty"`
+	NodeTroubles map[string][]nodes.Record `json:"node_troubles,omitempty"`
 	// FixedWorld: the newest checkpoint can be read by as many ranks only as have saved it.
 	FixedWorld bool `json:"fixed_world,omitempty"`
 	// WorldChanged: the generation has other members than the one before.
@@ -147,7 +148,7 @@ func (j *Job) Journal() Journal {
 	}
 	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.phase == assembling, Saves: j.consistentSaves, PeersNeeded: j.peersNeeded, DirectoryRemoved: millis(j.dirRemoved), Pace: j.pace.Record(), Early: j.early,
 		FixedWorld: j.fixedWorld, WorldChanged: j.worldChanged, Resized: millis(j.resized), Grown: toMillis(j.grown), MoreWanted: millis(j.moreWanted),
-		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), NoSparesBefore: millis(j.noSparesUntil), NodeTroubles: j.troubleRecords()}
+		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), NoSparesBefore: millis(j.noSparesUntil), NodeTroubles: j.nodes.Records(j.now)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -205,7 +206,7 @@ func (j *Job) Resume(r Journal) {
 	j.early = r.Early
 	j.fixedWorld, j.worldChanged, j.resized, j.grown, j.moreWanted = r.FixedWorld, r.WorldChanged, fromMilli(r.Resized), fromMillis(r.Grown), fromMilli(r.MoreWanted)
 	j.resumeSpares(r)
-	j.resumeTroubles(r.NodeTroubles)
+	j.nodes.Resume(r.NodeTroubles)
 	if !r.GangStart {
 		j.beginRunning()
 		j.started = true

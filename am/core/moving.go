@@ -2,12 +2,12 @@ package core
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/nodes"
 )
 
 // Some losses are announced: the scheduler says which containers it will take back, and
@@ -72,36 +72,19 @@ func (j *Job) idleFor(t *task) *spare {
 	return j.spares[i]
 }
 
-// closing is a node that is taken out of service.
-type closing struct {
-	until  time.Time // zero: not known
-	told   time.Time // when that was said last
-	logged bool      // in the event log
-}
-
-// closesSoon is how long a node may take to close if no time is told.
-const closesSoon = time.Minute
-
-// gone is when nothing may be on the node any longer, as far as is known.
-func (c closing) gone() time.Time {
-	if c.until.IsZero() {
-		return c.told.Add(closesSoon)
-	}
-	return c.until
-}
-
 // nodeDecommissioning begins to move tasks off a node.
 func (j *Job) nodeDecommissioning(e event.NodeDecommissioning) {
-	c := closing{told: j.now, logged: j.closing[e.Node].logged}
+	before, _ := j.nodes.Closes(e.Node)
+	c := nodes.Closing{Told: j.now, Logged: before.Logged}
 	if e.Within > 0 {
-		c.until = j.now.Add(e.Within)
+		c.Until = j.now.Add(e.Within)
 	}
-	defer func() { j.closing[e.Node] = c }()
+	defer func() { j.nodes.Close(e.Node, c) }()
 	affected := j.tasksOn(e.Node)
-	if c.logged || affected == 0 && !e.HostsAM || j.ending() {
+	if c.Logged || affected == 0 && !e.HostsAM || j.ending() {
 		return
 	}
-	c.logged = true
+	c.Logged = true
 	when := ""
 	if e.Within > 0 {
 		when = " within " + e.Within.String()
@@ -127,14 +110,14 @@ func (j *Job) tasksOn(node string) int {
 
 // nodeRecommissioned takes back that a node closes; how says by what that is known.
 func (j *Job) nodeRecommissioned(node, how string) {
-	logged := j.closing[node].logged
-	delete(j.closing, node)
+	c, _ := j.nodes.Closes(node)
+	j.nodes.Reopen(node)
 	for _, t := range j.tasks {
 		if t.loc.node == node && !t.leavesNow() && !t.loc.leave.whateverNode() {
 			j.becomeStaying(t)
 		}
 	}
-	if logged {
+	if c.Logged {
 		j.record(nil, action.KindNote, "%s is in service again%s", node, how)
 	}
 }
@@ -144,31 +127,26 @@ func (j *Job) nodeRecommissioned(node, how string) {
 // one said that was lost is not repeated. Only once the node should be empty is a container there
 // a sign of it: before, the scheduler may give the room of one that has just ended (YARN-5128).
 func (j *Job) noteGiven(node string) {
-	if c, is := j.closing[node]; is && j.past(c.gone()) {
+	if c, is := j.nodes.Closes(node); is && j.past(c.Gone()) {
 		j.nodeRecommissioned(node, ": YARN gives containers there")
 	}
 }
 
 // forgottenAt is when a node that was to be taken out of service is not avoided any longer, unless
-// more is heard of it: it is gone by then, or in service. Tasks that are there then move all the
-// same; zero: some are.
+// more is heard of it. Tasks that are there then move all the same; zero: some are.
 func (j *Job) forgottenAt(node string) time.Time {
 	if j.tasksOn(node) > 0 {
 		return time.Time{}
 	}
-	c := j.closing[node]
-	if c.until.IsZero() {
-		return c.told.Add(j.limits.Window)
-	}
-	return c.until.Add(j.limits.Window)
+	return j.nodes.Forgotten(node)
 }
 
 // forgetClosed forgets the nodes for which it is time.
 func (j *Job) forgetClosed() {
-	for _, node := range slices.Sorted(maps.Keys(j.closing)) {
-		if c := j.closing[node]; j.past(j.forgottenAt(node)) {
-			delete(j.closing, node)
-			if c.logged {
+	for _, node := range j.nodes.Closing() {
+		if c, _ := j.nodes.Closes(node); j.past(j.forgottenAt(node)) {
+			j.nodes.Reopen(node)
+			if c.Logged {
 				j.record(nil, action.KindNote, "%s is not avoided any longer: nothing was heard of it since it was to be taken out of service", node)
 			}
 		}
@@ -178,14 +156,14 @@ func (j *Job) forgetClosed() {
 // closes reports whether a node is taken out of service, and by when what runs on it
 // should be gone; zero: no time is known.
 func (j *Job) closes(node string) (by time.Time, is bool) {
-	if len(j.closing) == 0 { // nearly always, and it is asked of each task at each step
+	if !j.nodes.AnyCloses() { // nearly always, and it is asked of each task at each step
 		return time.Time{}, false
 	}
-	c, is := j.closing[node]
-	if c.until.IsZero() {
-		return c.until, is
+	c, is := j.nodes.Closes(node)
+	if c.Until.IsZero() {
+		return c.Until, is
 	}
-	return c.until.Add(-j.limits.Stop - j.limits.Leave), is
+	return c.Until.Add(-j.limits.Stop - j.limits.Leave), is
 }
 
 // orphan is a container that YARN has given up together with its NodeManager,

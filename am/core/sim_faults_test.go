@@ -12,6 +12,7 @@ import (
 	"holdfast/am/core"
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/nodes"
 	"holdfast/proto"
 )
 
@@ -435,7 +436,7 @@ func (s *sim) reopen(node string) {
 // checkReopened: a node that is in service again, which nobody says, is known to be after a
 // container came there when it should have been gone.
 func (s *sim) checkReopened(b *simBox) {
-	if gone, is := s.unsaid[b.node]; is && s.now.After(gone) && slices.ContainsFunc(s.job.AvoidedNodes(), func(a core.AvoidedNode) bool { return a.Node == b.node && a.Until.IsZero() }) {
+	if gone, is := s.unsaid[b.node]; is && s.now.After(gone) && slices.ContainsFunc(s.job.AvoidedNodes(), func(a nodes.Avoided) bool { return a.Node == b.node && a.Until.IsZero() }) {
 		s.fail("%s is given on %s, and the job takes that node for one that closes", b.id, b.node)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"holdfast/am/core"
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/nodes"
 	"holdfast/am/status/samples"
 	"holdfast/internal/proc"
 	"holdfast/proto"
@@ -479,7 +480,7 @@ func spareStatus(spares []core.Spare, known []*proto.SpareStatus) []*proto.Spare
 	return list
 }
 
-func avoidedNodes(list []core.AvoidedNode) []*proto.AvoidedNode {
+func avoidedNodes(list []nodes.Avoided) []*proto.AvoidedNode {
 	var shown []*proto.AvoidedNode
 	for _, n := range list {
 		a := &proto.AvoidedNode{Node: n.Node, Why: n.Why}
