@@ -7,6 +7,7 @@ import (
 
 	"holdfast/am/core"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -46,14 +47,14 @@ func running(role *proto.RoleSpec, now time.Time) *core.Job {
 		tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", role.Name, i), Role: role, Index: i})
 	}
 	job := core.New(tasks, 3, 0, core.Limits{})
-	journal := core.Journal{}
+	saved := journal.Journal{}
 	handed := map[string]string{}
 	for i, t := range tasks {
 		c := fmt.Sprintf("c%d", i)
 		handed[c] = "n"
-		journal.Tasks = append(journal.Tasks, core.TaskRecord{Name: t.Name, State: proto.TaskState_TASK_STATE_RUNNING, Container: c, PID: 1, Port: 1})
+		saved.Tasks = append(saved.Tasks, journal.TaskRecord{Name: t.Name, State: proto.TaskState_TASK_STATE_RUNNING, Container: c, PID: 1, Port: 1})
 	}
-	job.Resume(journal)
+	job.Resume(saved)
 	job.Step(now, event.Recovered{Containers: handed})
 	for i, t := range tasks {
 		job.Step(now, event.AgentConnected{Container: fmt.Sprintf("c%d", i), Task: t.Name, Port: 1, TaskPID: 1})

@@ -9,6 +9,7 @@ import (
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -21,44 +22,19 @@ import (
 // does not show who failed. So that is decided once none of them runs any longer, and a
 // generation that failed counts as one failure, of the job: it is charged to one task.
 
-// FaultKind is how the end of a task relates to its generation's failure. Of two kinds,
-// the greater is the stronger sign.
-type FaultKind int
-
-// The kinds of faults.
-const (
-	FaultNone FaultKind = iota
-	FaultLost           // it went with its container, or left it: nobody's failure
-	FaultPeer           // it reports that it ended because of a peer
-	FaultLate           // it failed after it had been told to stop
-	FaultOwn            // it failed
-)
-
-// Fault is such an end, until it is attributed.
-type Fault struct {
-	Kind FaultKind `json:"kind"`
-	AtMS int64     `json:"at,omitempty"` // Unix milliseconds, by the clock of its node
-	// Evicted is that a directory had been removed lately, by which any task may fail. It
-	// is noted with the end: that the others take their time must not make it a failure.
-	Evicted bool `json:"evicted,omitempty"`
-	// Cause and Why are the task's loss, in a Journal only.
-	Cause event.Cause `json:"cause,omitempty"`
-	Why   string      `json:"why,omitempty"`
-}
-
 // noteFault notes how the end of an attempt relates to its generation's failure; the
 // strongest sign counts.
-func (j *Job) noteFault(t *task, kind FaultKind, atMS int64) {
+func (j *Job) noteFault(t *task, kind journal.FaultKind, atMS int64) {
 	if !t.together() || kind <= t.loss.fault.Kind {
 		return
 	}
 	if atMS == 0 {
 		atMS = j.now.UnixMilli()
 	}
-	if t.loss.fault.Kind == FaultNone {
+	if t.loss.fault.Kind == journal.FaultNone {
 		j.openFaults++
 	}
-	t.loss.fault = Fault{Kind: kind, AtMS: atMS, Evicted: j.evictedLately() || t.loss.fault.Evicted}
+	t.loss.fault = journal.Fault{Kind: kind, AtMS: atMS, Evicted: j.evictedLately() || t.loss.fault.Evicted}
 }
 
 // terminated is the exit code of a program that ends itself properly by SIGTERM.
@@ -81,14 +57,14 @@ func (j *Job) judgeStopped(t *task, e event.TaskExited) {
 	switch {
 	case !failedStopping(e):
 		if e.PeerLost && !e.Stopped {
-			j.noteFault(t, FaultPeer, e.AtMS)
+			j.noteFault(t, journal.FaultPeer, e.AtMS)
 			t.loss.tail, t.loss.why, t.loss.exit, t.loss.cause = e.Tail, describeExit(t, e), e, event.CausePeerLost
 		}
 		return
 	case e.Stopped:
-		j.noteFault(t, FaultLate, e.AtMS)
+		j.noteFault(t, journal.FaultLate, e.AtMS)
 	default:
-		j.noteFault(t, FaultOwn, e.AtMS)
+		j.noteFault(t, journal.FaultOwn, e.AtMS)
 	}
 	t.loss.tail, t.loss.why, t.loss.exit = e.Tail, describeExit(t, e), e
 	if e.Stopped {
@@ -113,8 +89,8 @@ func (j *Job) attributeFailure() {
 	for _, t := range j.tasks {
 		lost = lost || t.loss.fault.Evicted
 		switch k := t.loss.fault.Kind; {
-		case k == FaultNone:
-		case k == FaultLost:
+		case k == journal.FaultNone:
+		case k == journal.FaultLost:
 			lost = true
 			if gone == nil || t.loss.fault.AtMS < gone.loss.fault.AtMS {
 				gone = t
@@ -124,9 +100,9 @@ func (j *Job) attributeFailure() {
 		}
 	}
 	reason := cmp.Or(gone, j.unexplained)
-	if first != nil && (first.loss.fault.Kind == FaultOwn || !lost) {
+	if first != nil && (first.loss.fault.Kind == journal.FaultOwn || !lost) {
 		reason = first
-		if first.loss.fault.Kind == FaultLate { // otherwise it was recorded
+		if first.loss.fault.Kind == journal.FaultLate { // otherwise it was recorded
 			j.lost(first, event.CauseOwnFault)
 		}
 		j.countFailure(first)
@@ -140,7 +116,7 @@ func (j *Job) attributeFailure() {
 // clearFaults forgets all that was noted until the failure is attributed.
 func (j *Job) clearFaults() {
 	for _, t := range j.tasks {
-		t.loss.fault = Fault{}
+		t.loss.fault = journal.Fault{}
 	}
 	j.openFaults, j.unexplained = 0, nil
 }
@@ -161,16 +137,8 @@ func (j *Job) failuresWith(t *task) []time.Time {
 	return all
 }
 
-// early counts early failures of a task, or of tasks that restart together, for as long as
-// all of theirs were early and alike.
-type early struct {
-	Error string `json:"error,omitempty"` // the same each time
-	Times int    `json:"times,omitempty"`
-	Over  bool   `json:"over,omitempty"` // one came later, or was another: they count no longer
-}
-
 // earlyOf is what counts for a task.
-func (j *Job) earlyOf(t *task) *early {
+func (j *Job) earlyOf(t *task) *journal.Early {
 	if t.together() {
 		return &j.early
 	}

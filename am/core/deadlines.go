@@ -13,7 +13,7 @@ import (
 func (j *Job) Deadline() (time.Time, bool) {
 	switch {
 	case j.phase == reconciling:
-		until := j.confirmedExpiry(j.reconciliation.until)
+		until := j.confirmedExpiry(j.reports.Until())
 		return until, !until.IsZero()
 	case j.Finished():
 		return time.Time{}, false

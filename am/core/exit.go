@@ -6,6 +6,7 @@ import (
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -70,7 +71,7 @@ func (j *Job) endedByItself(t *task, e event.TaskExited) {
 	switch {
 	case e.Stopped: // by an application master that was lost before it wrote down why
 		if t.together() && failedStopping(e) {
-			j.noteFault(t, FaultLate, e.AtMS)
+			j.noteFault(t, journal.FaultLate, e.AtMS)
 		}
 		j.lost(t, event.CauseRestartedAll)
 		j.becomeRestarting(t)
@@ -90,7 +91,7 @@ func (j *Job) endedByItself(t *task, e event.TaskExited) {
 			j.moveToGrow(t)
 		}
 	case e.PeerLost && t.together():
-		j.noteFault(t, FaultPeer, e.AtMS)
+		j.noteFault(t, journal.FaultPeer, e.AtMS)
 	case e.PeerLost:
 		// Whether it was a peer is decided when another's loss is known.
 		t.loss.blamesPeer = true
@@ -146,7 +147,7 @@ func describeExit(t *task, e event.TaskExited) string {
 // failed first is decided later.
 func (j *Job) charge(t *task) {
 	if t.together() {
-		j.noteFault(t, FaultOwn, t.loss.exit.AtMS)
+		j.noteFault(t, journal.FaultOwn, t.loss.exit.AtMS)
 		return
 	}
 	j.countFailure(t)
@@ -220,5 +221,51 @@ func times(n int) string {
 		return "twice"
 	default:
 		return fmt.Sprintf("%d times", n)
+	}
+}
+
+// A process that has done its work may be needed further: a TensorFlow session without
+// device filters is made on every task of the cluster, and waits for those that are not
+// there. In a job that has such sessions, processes linger after their work until no task
+// is at work any longer. Only then do they end, and show by their exit codes whether they
+// have succeeded.
+
+// lingers takes in that an attempt has done its work, and that its process stays. At the
+// job's end nobody needs it.
+func (j *Job) lingers(e event.TaskLingers) {
+	t := j.hosted[e.Container]
+	switch {
+	case t == nil || e.Attempt != t.run.number:
+	case t.state == finishing, t.state == running && !j.peersNeeded:
+		j.endLingeringOf(t)
+	case t.state == running:
+		if !t.run.lingered {
+			t.run.lingered = true
+			j.record(t, action.KindNote, "attempt %d has done its work; its process stays, as other tasks may need it", t.run.number)
+		}
+		j.becomeLingering(t)
+	}
+}
+
+// endLingering lets all lingering attempts end.
+func (j *Job) endLingering() {
+	for _, t := range j.tasks {
+		if t.state == lingering {
+			j.becomeUnneeded(t)
+			j.endLingeringOf(t)
+		}
+	}
+}
+
+func (j *Job) endLingeringOf(t *task) {
+	j.becomeLetEnd(t)
+	j.emit(action.EndLingering{Container: t.loc.container})
+}
+
+// letEnd takes in that the agent has let the process of an attempt end. How long that takes is
+// the program's matter.
+func (j *Job) letEnd(e event.LetEnd) {
+	if t := j.hosted[e.Container]; t != nil && e.Attempt == t.run.number && t.state.active() && t.run.pid != 0 {
+		t.becomeAnswered()
 	}
 }

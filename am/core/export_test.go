@@ -1,11 +1,5 @@
 package core
 
-import (
-	"slices"
-
-	"holdfast/am/core/pace"
-)
-
 // Overlooked names a task that is not idle and that the next deadline does not count, or
 // that may be unreachable for ever; "" if there is none.
 func (j *Job) Overlooked() string {
@@ -22,13 +16,6 @@ func (j *Job) Overlooked() string {
 		}
 	}
 	return ""
-}
-
-// Paced reports whether a journal has enough of the job's steps to do something about a
-// stall.
-func (r Journal) Paced() bool {
-	made := slices.ContainsFunc(r.Tasks, func(k TaskRecord) bool { return k.Step != 0 })
-	return r.Pace != nil && (r.Pace.Assumed && made || r.Pace.Pauses >= pace.Enough)
 }
 
 // Complete reports whether all tasks run that are to make steps.

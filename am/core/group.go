@@ -9,6 +9,7 @@ import (
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -271,7 +272,7 @@ func (j *Job) growGroup() {
 	j.grown = append(j.grown, j.now)
 	j.grown = j.grown[max(0, len(j.grown)-growths):]
 	j.moreWanted = time.Time{}
-	j.noteFault(t, FaultLost, 0) // how the others end now is nobody's failure
+	j.noteFault(t, journal.FaultLost, 0) // how the others end now is nobody's failure
 	j.restart(t, "joins", graceOf(0), (*task).together)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -13,8 +14,8 @@ import (
 // step: a field that is set in a state or phase that it does not belong to (doc.go), or
 // an index that does not fit.
 func (j *Job) CheckInvariants() error {
-	if (j.phase == reconciling) != (j.reconciliation != nil) {
-		return fmt.Errorf("the job is in phase %d, with reconciliation %v", j.phase, j.reconciliation)
+	if (j.phase == reconciling) != (j.reports != nil) {
+		return fmt.Errorf("the job is in phase %d, with reconciliation %v", j.phase, j.reports)
 	}
 	if j.phase != assembling && j.gang != (gangStart{}) {
 		return fmt.Errorf("the job waits for a gang start in phase %d", j.phase)
@@ -41,7 +42,7 @@ func (j *Job) CheckInvariants() error {
 		if t.loc.orphan != nil {
 			orphans++
 		}
-		if t.loss.fault.Kind != FaultNone {
+		if t.loss.fault.Kind != journal.FaultNone {
 			faults++
 		}
 	}

@@ -3,15 +3,16 @@ package core
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"regexp"
 	"slices"
 	"time"
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/am/core/nodes"
 	"holdfast/am/core/pace"
+	"holdfast/am/core/reconcile"
 	"holdfast/proto"
 )
 
@@ -36,7 +37,7 @@ type Job struct {
 	orphans      int              // tasks whose container is an orphan
 	openFaults   int              // tasks with a fault that is not attributed yet
 	unexplained  *task            // whose loss began the generation, by what was heard first; nil: the event log has the reason
-	early        early            // failures of tasks that restart together
+	early        journal.Early    // failures of tasks that restart together
 	generation   int
 	begun        bool        // a task has been started, ever
 	elastic      bool        // there are tasks without which their group may do
@@ -65,12 +66,12 @@ type Job struct {
 	spareLosses   []time.Time
 	noSparesUntil time.Time // none is asked for before
 
-	nodes          *nodes.Nodes
-	roles          []*proto.RoleSpec
-	dirRemoved     time.Time // when a container's directory was removed last
-	pace           pace.Pace
-	reconciliation *reconciliation // while reconciling
-	liveness       livenessWindow
+	nodes      *nodes.Nodes
+	roles      []*proto.RoleSpec
+	dirRemoved time.Time // when a container's directory was removed last
+	pace       pace.Pace
+	reports    *reconcile.Reports // while reconciling
+	liveness   livenessWindow
 
 	outcome   proto.JobState // that the job ends with, once that is decided
 	phaseEnds time.Time      // while stopping and releasing
@@ -169,9 +170,8 @@ func (j *Job) Containers() []string {
 			list = append(list, s.container)
 		}
 	}
-	if j.reconciliation != nil {
-		list = slices.AppendSeq(list, maps.Keys(j.reconciliation.first.Containers))
-		list = slices.AppendSeq(list, maps.Keys(j.reconciliation.reports))
+	if j.reports != nil {
+		list = append(list, j.reports.Containers()...)
 	}
 	return list
 }
@@ -206,7 +206,7 @@ type Group struct {
 
 // Group is the present generation's; the zero value as long as that is not known after a takeover.
 func (j *Job) Group() Group {
-	if j.reconciliation != nil {
+	if j.reports != nil {
 		return Group{}
 	}
 	g := Group{Formed: j.phase == jobRunning}

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 )
 
 // lost records the loss of a task and, where its role's rule is that, brings the others down
@@ -460,7 +461,7 @@ func (j *Job) loseContainer(t *task, c event.Cause, why string) {
 		j.startWithout(t)
 	} else {
 		if t.run.number >= 0 && !t.parked {
-			j.noteFault(t, FaultLost, 0)
+			j.noteFault(t, journal.FaultLost, 0)
 		}
 		j.lost(t, c)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/am/core/nodes"
 )
 
@@ -33,7 +34,7 @@ func (j *Job) preemptionWarned(e event.PreemptionWarned) {
 			continue
 		}
 		t := j.hosted[c]
-		if t == nil || t.loc.leave.reason == leaveScheduler || t.leavesNow() || t.state == succeeded {
+		if t == nil || t.loc.leave.reason == journal.LeaveScheduler || t.leavesNow() || t.state == succeeded {
 			continue
 		}
 		if s := j.idleFor(t); s != nil && !e.Strict {
@@ -48,7 +49,7 @@ func (j *Job) preemptionWarned(e event.PreemptionWarned) {
 		var by earliest
 		by.consider(t.loc.leave.by) // it may move for another reason
 		by.consider(j.now.Add(min(j.limits.Save, e.Within/2)))
-		j.becomeLeaving(t, leaveOrder{by: by.time, grace: e.Within / 4, reason: leaveScheduler})
+		j.becomeLeaving(t, leaveOrder{by: by.time, grace: e.Within / 4, reason: journal.LeaveScheduler})
 		j.record(t, action.KindNote, "the scheduler takes its container on %s back within %s; it is stopped in order before that", t.loc.node, e.Within)
 	}
 }
@@ -56,7 +57,7 @@ func (j *Job) preemptionWarned(e event.PreemptionWarned) {
 // preemptionCanceled leaves those tasks where they are whose attempts are not stopping.
 func (j *Job) preemptionCanceled(e event.PreemptionCanceled) {
 	for _, c := range e.Containers {
-		if t := j.hosted[c]; t != nil && t.loc.leave.reason == leaveScheduler && !t.surplus && !t.leavesNow() && !j.ending() {
+		if t := j.hosted[c]; t != nil && t.loc.leave.reason == journal.LeaveScheduler && !t.surplus && !t.leavesNow() && !j.ending() {
 			j.becomeStaying(t)
 			j.record(t, action.KindNote, "the scheduler does not want its container on %s back any longer (%s); it stays there", t.loc.node, e.Why)
 		}
@@ -281,7 +282,7 @@ func (j *Job) leaveCause(t *task, leaves bool) event.Cause {
 	switch {
 	case t.surplus:
 		return event.CauseScaledDown
-	case !leaves || j.leavesOnlySlow(t) && t.loc.leave.reason == leaveScheduler:
+	case !leaves || j.leavesOnlySlow(t) && t.loc.leave.reason == journal.LeaveScheduler:
 		return event.CausePreempted
 	case t.loc.orphan != nil:
 		return event.CauseNodeLost
@@ -388,7 +389,7 @@ func (j *Job) depart(t *task, c event.Cause) {
 		} else if o != nil {
 			t.loss.why += ": " + o.why
 		}
-		j.noteFault(t, FaultLost, 0)
+		j.noteFault(t, journal.FaultLost, 0)
 		j.lost(t, c)
 	} else {
 		j.record(t, action.KindNote, "it leaves %s: %s", node, c)

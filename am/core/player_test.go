@@ -13,6 +13,7 @@ import (
 	"holdfast/am/core"
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -34,10 +35,10 @@ type player struct {
 	containers int
 	node       func(container int) string
 	port       func(task, container string) int
-	mute       map[string]bool   // kinds of answers that do not come: "allocated", "attached", ...
-	unanswered string            // a request for which there is no container
-	forgets    bool              // takeOver finds no journal
-	known      []core.TaskRecord // and what then is known of tasks
+	mute       map[string]bool      // kinds of answers that do not come: "allocated", "attached", ...
+	unanswered string               // a request for which there is no container
+	forgets    bool                 // takeOver finds no journal
+	known      []journal.TaskRecord // and what then is known of tasks
 	hosted     map[string]string
 	lastEnd    action.Finish
 }
@@ -176,15 +177,15 @@ func (p *player) takeOver(e event.Recovered) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var journal core.Journal
-	if err := json.Unmarshal(text, &journal); err != nil {
+	var saved journal.Journal
+	if err := json.Unmarshal(text, &saved); err != nil {
 		p.t.Fatal(err)
 	}
 	if p.forgets {
-		journal = core.Journal{Partial: true, Tasks: p.known}
+		saved = journal.Journal{Partial: true, Tasks: p.known}
 	}
 	p.job = core.New(tasks, 3, p.spares, p.limits)
-	p.job.Resume(journal)
+	p.job.Resume(saved)
 	p.step(e)
 }
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am/core"
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/am/core/nodes"
 	"holdfast/proto"
 )
@@ -374,7 +374,7 @@ func (s *sim) leaving(b *simBox) bool {
 	if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.job.Journal().Partial {
 		return true
 	}
-	return slices.ContainsFunc(s.job.Journal().Tasks, func(k core.TaskRecord) bool {
+	return slices.ContainsFunc(s.job.Journal().Tasks, func(k journal.TaskRecord) bool {
 		return k.Container == b.id && (k.Stop != nil || k.LeaveBy != 0)
 	})
 }

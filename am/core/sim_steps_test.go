@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/am/core/pace"
 )
 
 // hang has the job make no steps any longer, if it is known by now how it makes them:
 // until a process is replaced, or all are, or for ever.
 func (s *sim) hang(p *simProcess) {
-	if !s.saved.Paced() || s.stuck() || p.lingers {
+	if !paced(s.saved) || s.stuck() || p.lingers {
 		return
 	}
 	s.doomed = s.r.IntN(6) == 0
@@ -52,7 +53,7 @@ func (s *sim) stuck() bool {
 // export has the job make no steps while a process works on something else, for less than
 // the time that busy tasks get.
 func (s *sim) export(p *simProcess) {
-	if !s.saved.Paced() || s.stuck() || !makesSteps(p.task) || p.lingers {
+	if !paced(s.saved) || s.stuck() || !makesSteps(p.task) || p.lingers {
 		return
 	}
 	s.exports, s.exported = p, s.now.Add(s.upTo(100*time.Second))
@@ -126,4 +127,10 @@ func (s *sim) checkQuiet() {
 	case !s.quiet && s.now.Sub(s.whole) > pace.Leniency*simStall:
 		s.fail("no step was told of for %s, and the event log does not say so", s.now.Sub(s.whole))
 	}
+}
+
+// paced reports whether a journal has enough of the job's steps to do something about a stall.
+func paced(r journal.Journal) bool {
+	made := slices.ContainsFunc(r.Tasks, func(k journal.TaskRecord) bool { return k.Step != 0 })
+	return r.Pace != nil && (r.Pace.Assumed && made || r.Pace.Pauses >= pace.Enough)
 }

@@ -9,6 +9,7 @@ import (
 	"holdfast/am/core"
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -151,18 +152,18 @@ func (s *sim) excuseNone() {
 }
 
 // stepsKnown reports whether an application master can know that the job has made steps.
-func (s *sim) stepsKnown(known core.Journal) bool {
+func (s *sim) stepsKnown(known journal.Journal) bool {
 	for _, p := range s.alive {
 		if p.steps > 0 && p.box.agent {
 			return true
 		}
 	}
-	return slices.ContainsFunc(known.Tasks, func(k core.TaskRecord) bool { return k.Step > 0 })
+	return slices.ContainsFunc(known.Tasks, func(k journal.TaskRecord) bool { return k.Step > 0 })
 }
 
 // excuseStall ends a stall where an application master that knows only part of the journal
 // cannot know that steps are due.
-func (s *sim) excuseStall(known core.Journal) {
+func (s *sim) excuseStall(known journal.Journal) {
 	if s.stepsKnown(known) {
 		return
 	}
@@ -188,7 +189,7 @@ func (s *sim) forget() {
 	case s.saved.Partial: // nothing was learned since
 		known = s.saved
 	case s.r.IntN(3) == 0:
-		known = core.Journal{}
+		known = journal.Journal{}
 	}
 	known.Partial = true
 	s.excuseStall(known)
@@ -200,7 +201,7 @@ func (s *sim) forget() {
 	}
 	s.job.Resume(known)
 	for task, p := range s.newest {
-		s.unsure[task] = known.Generation < p.generation || !slices.ContainsFunc(known.Tasks, func(k core.TaskRecord) bool {
+		s.unsure[task] = known.Generation < p.generation || !slices.ContainsFunc(known.Tasks, func(k journal.TaskRecord) bool {
 			return k.Name == task && k.Attempt >= p.attempt
 		})
 	}

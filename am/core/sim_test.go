@@ -15,6 +15,7 @@ import (
 	"holdfast/am/core"
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -107,8 +108,8 @@ type sim struct {
 	confirmed    event.LivenessConfirmed // the last
 	announced    int                     // the epoch of the one whose file that is
 	epoch        int                     // of the application master; what was meant for an older one is lost
-	saved        core.Journal
-	shown        core.Journal           // what others can know of it, a little late
+	saved        journal.Journal
+	shown        journal.Journal        // what others can know of it, a little late
 	stale        time.Time              // since when it is out of date; zero: it is not
 	newest       map[string]*simProcess // task -> the process that was started last
 	unsure       map[string]bool        // tasks whose numbers nobody can know
@@ -354,7 +355,7 @@ func (s *sim) save() {
 		delete(s.unsure, task)
 	}
 	clear(s.told)
-	s.saved = core.Journal{}
+	s.saved = journal.Journal{}
 	if err := json.Unmarshal(text, &s.saved); err != nil {
 		s.fail("%v", err)
 	}
@@ -370,9 +371,9 @@ func (s *sim) show() {
 		return
 	}
 	s.stale = time.Time{}
-	s.shown = core.Journal{Generation: s.saved.Generation, Outcome: s.saved.Outcome, Why: s.saved.Why}
+	s.shown = journal.Journal{Generation: s.saved.Generation, Outcome: s.saved.Outcome, Why: s.saved.Why}
 	for _, t := range s.saved.Tasks {
-		s.shown.Tasks = append(s.shown.Tasks, core.TaskRecord{Name: t.Name, State: t.State, Attempt: t.Attempt, Container: t.Container, Port: t.Port, Step: t.Step})
+		s.shown.Tasks = append(s.shown.Tasks, journal.TaskRecord{Name: t.Name, State: t.State, Attempt: t.Attempt, Container: t.Container, Port: t.Port, Step: t.Step})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -249,17 +250,17 @@ func heldSpares[T any](j *Job, make func(s *spare, task string) T) []T {
 }
 
 // spareRecords are for the journal.
-func (j *Job) spareRecords() []SpareRecord {
-	return heldSpares(j, func(s *spare, task string) SpareRecord {
-		return SpareRecord{Container: s.container, Node: s.node, MemoryMB: s.memoryMB, Task: task, Early: s.early}
+func (j *Job) spareRecords() []journal.SpareRecord {
+	return heldSpares(j, func(s *spare, task string) journal.SpareRecord {
+		return journal.SpareRecord{Container: s.container, Node: s.node, MemoryMB: s.memoryMB, Task: task, Early: s.early}
 	})
 }
 
-func (j *Job) resumeSpares(r Journal) {
+func (j *Job) resumeSpares(r journal.Journal) {
 	for _, s := range r.Spares {
 		j.spares = append(j.spares, &spare{task: j.named[s.Task], early: s.Early, memoryMB: s.MemoryMB, container: s.Container, node: s.Node})
 	}
-	j.spareLosses, j.noSparesUntil = fromMillis(r.SpareLosses), fromMilli(r.NoSparesBefore)
+	j.spareLosses, j.noSparesUntil = journal.Times(r.SpareLosses), journal.Time(r.NoSparesBefore)
 }
 
 // recoveredSpares waits for the agents of the spares that were handed over, and gives

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/am/core"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -273,7 +274,7 @@ func lostJournal(t *testing.T, reported bool) *player {
 	p.steps(12, time.Second, "worker-0")
 	p.forgets = true
 	if !reported {
-		p.known = []core.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Container: "c2", Step: 12}}
+		p.known = []journal.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Container: "c2", Step: 12}}
 	}
 	p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 	p.step(event.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})

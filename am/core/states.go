@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
+	"holdfast/am/core/reconcile"
 	"holdfast/proto"
 )
 
@@ -377,7 +379,7 @@ func (j *Job) endRequest(t *task) {
 }
 
 // restoreState takes over what another application master knew of a task.
-func (j *Job) restoreState(t *task, r TaskRecord) {
+func (j *Job) restoreState(t *task, r journal.TaskRecord) {
 	j.touch(t)
 	if r.Container != "" {
 		j.setContainer(t, r.Container)
@@ -389,13 +391,13 @@ func (j *Job) restoreState(t *task, r TaskRecord) {
 	case t.state == launching:
 		t.state = preparing
 	case t.state == running && r.FinishBy != 0:
-		j.becomeFinishing(t, fromMilli(r.FinishBy))
+		j.becomeFinishing(t, journal.Time(r.FinishBy))
 	case t.state == running && r.Stop != nil:
-		j.becomeStopping(t, stop{reason: r.Stop.Reason, cause: r.Stop.Cause, by: fromMilli(r.Stop.By), allowance: allowance{left: j.stopLimit()}})
+		j.becomeStopping(t, stop{reason: r.Stop.Reason, cause: r.Stop.Cause, by: journal.Time(r.Stop.By), allowance: allowance{left: j.stopLimit()}})
 		t.run.stop.asked, t.run.stop.until = time.Time{}, time.Time{} // its agent is not connected yet
 	}
 	if r.LeaveBy != 0 {
-		j.becomeLeaving(t, leaveOrder{by: fromMilli(r.LeaveBy), grace: time.Duration(r.Grace) * time.Millisecond, reason: r.LeaveReason})
+		j.becomeLeaving(t, leaveOrder{by: journal.Time(r.LeaveBy), grace: time.Duration(r.Grace) * time.Millisecond, reason: r.LeaveReason})
 	}
 }
 
@@ -412,14 +414,18 @@ const (
 )
 
 // beginReconciling: the job was taken over without a journal.
-func (j *Job) beginReconciling(r *reconciliation) {
-	j.reconciliation = r
+func (j *Job) beginReconciling(known journal.Journal) {
+	tasks := make([]reconcile.Task, len(j.tasks))
+	for i, t := range j.tasks {
+		tasks[i] = reconcile.Task{Name: t.name, Port: t.port, Together: t.together()}
+	}
+	j.reports = reconcile.New(known, tasks, j.limits.LeaseExpiry)
 	j.phase = reconciling
 }
 
 // endReconciling: the reports are in.
 func (j *Job) endReconciling() {
-	j.reconciliation, j.waiting = nil, ""
+	j.reports, j.waiting = nil, ""
 	j.phase = assembling
 }
 

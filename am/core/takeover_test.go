@@ -8,6 +8,7 @@ import (
 
 	"holdfast/am/core"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -203,7 +204,7 @@ func TestTheTimeToFinishIsTakenOver(t *testing.T) {
 // TestASpareOfAnOlderJournalIsATasksSince: it is no spare any longer.
 func TestASpareOfAnOlderJournalIsATasksSince(t *testing.T) {
 	p := playWith(t, psAndWorkers(1, 1), 3, 1, core.Limits{})
-	p.job.Resume(core.Journal{Partial: true, Spares: []core.SpareRecord{{Container: "c3", Node: "n0", MemoryMB: 2048}}})
+	p.job.Resume(journal.Journal{Partial: true, Spares: []journal.SpareRecord{{Container: "c3", Node: "n0", MemoryMB: 2048}}})
 	p.step(event.Recovered{Attempt: 3, Containers: map[string]string{"c2": "n2", "c3": "n0"}})
 	for c, task := range map[string]string{"c2": "worker-0", "c3": "ps-0"} {
 		p.step(event.AgentConnected{Container: c, Host: "h", PID: 100, Task: task, Port: 20000, PeerPort: 20000, TaskPID: 200})
@@ -224,7 +225,7 @@ func TestReportsAreWaitedForUntilLeasesHaveExpired(t *testing.T) {
 	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{LivenessFile: true})
 	p.step(event.Begin{})
 	p.forgets = true
-	p.known = []core.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Container: "c2"}}
+	p.known = []journal.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Container: "c2"}}
 	p.takeOver(event.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 	p.step(event.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
 	given := func() bool { return p.named("worker-0").Container != "" && p.named("worker-0").Container != "c2" }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
@@ -102,19 +103,11 @@ type absence struct {
 type leaveOrder struct {
 	by     time.Time
 	grace  time.Duration // to stop
-	reason leaveReason
+	reason journal.LeaveReason
 }
 
-type leaveReason int
-
-const (
-	leaveNode      leaveReason = iota // it closes or was lost
-	leaveScheduler                    // wants the container back
-	leaveSurplus                      // a person wants fewer tasks
-)
-
 // whateverNode reports whether a task leaves wherever it is.
-func (o leaveOrder) whateverNode() bool { return o.reason != leaveNode }
+func (o leaveOrder) whateverNode() bool { return o.reason != journal.LeaveNode }
 
 // attempt is one run of a task.
 type attempt struct {
@@ -178,7 +171,7 @@ type loss struct {
 	// suspectsServices: it failed by an error of its own, of which the state that the
 	// services hold may be the reason.
 	suspectsServices bool
-	fault            Fault // its part in its generation's failure
+	fault            journal.Fault // its part in its generation's failure
 }
 
 // history is what counts for longer than an attempt.
@@ -186,7 +179,7 @@ type history struct {
 	failures []time.Time
 	losses   []time.Time // of containers
 	lastLoss time.Time
-	early    early
+	early    journal.Early
 	moves    int // as a straggler
 
 	preempted   int // containers, each sooner than Limits.Calm after the one before

@@ -24,7 +24,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"holdfast/am/core"
+	"holdfast/am/core/journal"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
@@ -35,7 +35,7 @@ const journalVersion = 1
 // Journal is what a successor must know.
 type Journal struct {
 	Version int `json:"version"`
-	core.Journal
+	journal.Journal
 	// ImportProfiles say what the scripts of each role import, for prewarming.
 	ImportProfiles map[string]ImportProfile `json:"import_profiles,omitempty"`
 }
@@ -53,7 +53,7 @@ func (p *ImportProfile) UnmarshalJSON(text []byte) error {
 }
 
 // NewJournal returns the journal of a core state and of import profiles by role.
-func NewJournal(j core.Journal, profiles map[string]*proto.ImportProfile) Journal {
+func NewJournal(j journal.Journal, profiles map[string]*proto.ImportProfile) Journal {
 	list := make(map[string]ImportProfile, len(profiles))
 	for role, p := range profiles {
 		list[role] = ImportProfile{p}

@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"holdfast/am/core"
+	"holdfast/am/core/journal"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
@@ -31,7 +31,7 @@ type Config struct {
 
 // Predecessor is what a master attempt finds of the one before it.
 type Predecessor struct {
-	Journal        core.Journal // Partial if the predecessor's own cannot be used
+	Journal        journal.Journal // Partial if the predecessor's own cannot be used
 	ImportProfiles map[string]*proto.ImportProfile
 	Status         *proto.JobStatus  // as it was saved last; nil if it was not
 	Samples        *proto.JobSamples // as they were saved last; nil if they were not
@@ -173,7 +173,7 @@ func (p *Predecessor) readSamples(ctx context.Context, dir store.Store) {
 }
 
 // complement adds to a partial journal what the saved status says.
-func complement(j *core.Journal, s *proto.JobStatus) {
+func complement(j *journal.Journal, s *proto.JobStatus) {
 	j.Generation = max(j.Generation, int(s.Generation))
 	switch {
 	case s.State.Done():
@@ -191,7 +191,7 @@ func complement(j *core.Journal, s *proto.JobStatus) {
 		i, ok := index[t.Task]
 		if !ok {
 			i = len(j.Tasks)
-			j.Tasks = append(j.Tasks, core.TaskRecord{Name: t.Task, Attempt: -1})
+			j.Tasks = append(j.Tasks, journal.TaskRecord{Name: t.Task, Attempt: -1})
 		}
 		k := &j.Tasks[i]
 		if int(t.Attempt) >= k.Attempt {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/am/core"
+	"holdfast/am/core/journal"
 	"holdfast/am/recovery"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
@@ -71,7 +71,7 @@ func journaled(t *testing.T, dir store.Store, generation int) bool {
 }
 
 func entry(generation int, writeAhead bool, send ...func()) recovery.Entry {
-	return recovery.Entry{Journal: recovery.NewJournal(core.Journal{Generation: generation}, nil), WriteAhead: writeAhead, Send: send}
+	return recovery.Entry{Journal: recovery.NewJournal(journal.Journal{Generation: generation}, nil), WriteAhead: writeAhead, Send: send}
 }
 
 // A message that requires write-ahead is sent once the journal is durable, however long

@@ -9,6 +9,7 @@ import (
 	"holdfast/am/core"
 	"holdfast/am/core/action"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/proto"
 )
 
@@ -74,7 +75,7 @@ func TestGenerations(t *testing.T) {
 	}
 
 	// The generation goes on under the next master, whether or not that knows it at first.
-	for name, journal := range map[string]core.Journal{"journal": job.Journal(), "none": {Partial: true}} {
+	for name, journal := range map[string]journal.Journal{"journal": job.Journal(), "none": {Partial: true}} {
 		saved, _ := s.Snapshot()
 		begun := &proto.JobStatus{}
 		TakeOver(begun, saved)

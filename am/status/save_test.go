@@ -11,6 +11,7 @@ import (
 
 	"holdfast/am/core"
 	"holdfast/am/core/event"
+	"holdfast/am/core/journal"
 	"holdfast/am/status"
 	"holdfast/am/status/samples"
 	"holdfast/hdfsckpt/store"
@@ -101,7 +102,7 @@ func TestTheLastLossIsTakenOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := core.New([]core.Task{{Name: "worker-0", Role: role}}, 3, 0, core.Limits{})
-			job.Resume(core.Journal{Tasks: []core.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Container: "c1", Port: 1, PID: 8}}})
+			job.Resume(journal.Journal{Tasks: []journal.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Container: "c1", Port: 1, PID: 8}}})
 			begun := &proto.JobStatus{}
 			status.TakeOver(begun, &proto.JobStatus{Tasks: []*proto.TaskStatus{{
 				Task: "worker-0", Attempt: 1, Why: "ValueError: no", Tail: []string{"Traceback"}, ExitCode: &code,

@@ -30,7 +30,7 @@ var mutations = []mutation{
 	{"whose end is heard first is blamed", "blame.go",
 		`k > first.loss.fault.Kind || k == first.loss.fault.Kind &&`, `false &&`},
 	{"what fails after it was told to stop is forgotten", "blame.go",
-		`		j.noteFault(t, FaultLate, e.AtMS)
+		`		j.noteFault(t, journal.FaultLate, e.AtMS)
 `, ``},
 	{"a rank is blamed before the others have ended", "blame.go",
 		` || j.any(func(t *task) bool { return t.together() && t.state.active() })`, ``},
@@ -54,7 +54,7 @@ var mutations = []mutation{
 `},
 	{"an agent that is not needed any longer is not released", "spare.go",
 		`	if agentPID != 0 {`, `	if false {`},
-	{"what another master did not get from the cluster stays where it is", "journal.go",
+	{"what another master did not get from the cluster stays where it is", "takeover.go",
 		`	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")
 `, ``},
 	{"a task leaves its container although YARN has found that again", "containers.go",
@@ -145,8 +145,8 @@ var mutations = []mutation{
 		`busy != nil && j.now.Before`, `false && j.now.Before`},
 	{"a task that is busy is never restarted", "stall.go",
 		`Add(pace.Leniency * j.pace`, `Add(1000 * j.pace`},
-	{"what hangs when the journal is lost is left alone", "reconcile.go",
-		`journal.Pace = pace.Assumed()`, `_ = pace.Assumed()`},
+	{"what hangs when the journal is lost is left alone", "reconcile/reconcile.go",
+		`made.Pace = pace.Assumed()`, `_ = pace.Assumed()`},
 	{"a stall is not measured by how steps were made", "pace/pace.go",
 		`	least = max(least, Factor*p.longest())
 `, `	least /= 10
@@ -171,9 +171,9 @@ var mutations = []mutation{
 			continue
 		}
 `, ``},
-	{"another application master does not know who is in the group", "journal.go",
+	{"another application master does not know who is in the group", "takeover.go",
 		`t.parked, t.surplus = r.Parked, r.Surplus`, `t.parked, t.surplus = false, r.Surplus`},
-	{"another application master does not know which tasks nobody wants", "journal.go",
+	{"another application master does not know which tasks nobody wants", "takeover.go",
 		`t.parked, t.surplus = r.Parked, r.Surplus`, `t.parked, t.surplus = r.Parked, false`},
 	{"a group starts again while one that leaves it still works", "start.go",
 		`return t.together() && t.state == stopping`, `return false`},
@@ -194,19 +194,19 @@ var mutations = []mutation{
 `},
 	{"a checkpoint that was under way when a service was lost is taken for one of after", "start.go",
 		`const consistentAfter = 2`, `const consistentAfter = 1`},
-	{"a decided stop is not in the journal", "journal.go",
+	{"a decided stop is not in the journal", "takeover.go",
 		`	if s := t.run.stop; s.reason != "" {`, `	if s := t.run.stop; false {`},
-	{"spares are not in the journal", "journal.go",
+	{"spares are not in the journal", "takeover.go",
 		`		Spares: j.spareRecords(), `, `		`},
 	{"a preempted task waits for its move", "moving.go",
-		`t == nil || t.loc.leave.reason == leaveScheduler ||`, `t == nil || !t.loc.leave.by.IsZero() ||`},
-	{"when a preempted task is to leave is not in the journal", "journal.go",
+		`t == nil || t.loc.leave.reason == journal.LeaveScheduler ||`, `t == nil || !t.loc.leave.by.IsZero() ||`},
+	{"when a preempted task is to leave is not in the journal", "takeover.go",
 		`if o := t.loc.leave; o.whateverNode() {`, `if o := t.loc.leave; false {`},
-	{"without a journal, generations begin anew", "reconcile.go",
+	{"without a journal, generations begin anew", "reconcile/reconcile.go",
 		`	r.known.Generation = max(r.known.Generation, e.Generation)
 `, ``},
-	{"without a journal, who has not reported yet is not waited for", "reconcile.go",
-		`over || j.past(j.confirmedExpiry(r.until))`, `over || !r.until.IsZero()`},
+	{"without a journal, who has not reported yet is not waited for", "takeover.go",
+		`over || j.past(j.confirmedExpiry(r.Until()))`, `over || !r.Until().IsZero()`},
 }
 
 func TestLongTheSimulatorFindsMutations(t *testing.T) {

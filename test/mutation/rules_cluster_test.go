@@ -759,8 +759,8 @@ var clusterRules = []rule{
 	{
 		promise: "a container on a node that closes is no sign that it is back before it should have been gone",
 		file:    "am/core/moving.go",
-		old:     `is && j.past(c.gone())`,
-		new:     `is && !c.gone().IsZero()`,
+		old:     `is && j.past(c.Gone())`,
+		new:     `is && !c.Gone().IsZero()`,
 		pkg:     "am/core", test: "TestAContainerOnANodeThatClosesSaysNothing",
 	},
 	{

@@ -345,7 +345,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "who a checkpoint needs does not leave, though fewer are wanted",
-		file:    "am/core/scale.go",
+		file:    "am/core/requests.go",
 		old: `	j.fixedWorld = fixedWorld
 	j.keepSurplus()
 `,
@@ -355,8 +355,8 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "since when the others work without a task, another application master knows, too",
-		file:    "am/core/journal.go",
-		old: `	t.absence = absence{fromMilli(r.ParkedSince), r.ParkedBy}
+		file:    "am/core/takeover.go",
+		old: `	t.absence = absence{journal.Time(r.ParkedSince), r.ParkedBy}
 `,
 		new: ``,
 		pkg: "am/core", test: "TestAnotherMasterKnowsWhoIsInTheGroup",
@@ -413,8 +413,8 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "what the scheduler wants leaves, also where more tasks are wanted",
-		file:    "am/core/scale.go",
-		old:     `t.loc.leave.reason == leaveSurplus &&`,
+		file:    "am/core/requests.go",
+		old:     `t.loc.leave.reason == journal.LeaveSurplus &&`,
 		new:     `t.loc.leave.whateverNode() &&`,
 		pkg:     "am/core", test: "TestWhatTheSchedulerWantsLeavesHoweverManyAreWanted",
 	},
@@ -578,21 +578,21 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "a worker whose work is done stays while another one's session needs it",
-		file:    "am/core/linger.go",
+		file:    "am/core/exit.go",
 		old:     `case t.state == finishing, t.state == running && !j.peersNeeded:`,
 		new:     `case t.state == finishing, t.state == running:`,
 		pkg:     "am/core", test: "TestProcessesLingerForOthers",
 	},
 	{
 		promise: "a worker whose work is done ends at once where no session needs it",
-		file:    "am/core/linger.go",
+		file:    "am/core/exit.go",
 		old:     `case t.state == finishing, t.state == running && !j.peersNeeded:`,
 		new:     `case t.state == finishing:`,
 		pkg:     "am/core", test: "TestNobodyLingersForNothing",
 	},
 	{
 		promise: "another application master knows that workers are needed after their work",
-		file:    "am/core/journal.go",
+		file:    "am/core/takeover.go",
 		old: `	j.peersNeeded = r.PeersNeeded
 `,
 		new: ``,
@@ -600,7 +600,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "without a journal, it is known from the reports that workers are needed after their work",
-		file:    "am/core/reconcile.go",
+		file:    "am/core/reconcile/reconcile.go",
 		old: `	r.known.PeersNeeded = r.known.PeersNeeded || e.NeedsPeers
 `,
 		new: ``,
@@ -680,7 +680,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "a straggler is moved no more often than the job says, whichever application master counts",
-		file:    "am/core/journal.go",
+		file:    "am/core/takeover.go",
 		old:     `Moves: t.history.moves,`,
 		new:     `Moves: 0 * t.history.moves,`,
 		pkg:     "am/core", test: "TestMovesOfStragglersAreCounted",
@@ -751,7 +751,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "another application master names the rank that failed, too",
-		file:    "am/core/journal.go",
+		file:    "am/core/takeover.go",
 		old:     `*r.Fault, r.Fault.Cause, r.Fault.Why`,
 		new:     `*r.Fault, t.loss.cause, t.loss.why`,
 		pkg:     "am/core", test: "TestTranscriptsOfBlame/another-application-master-judges",
@@ -818,7 +818,7 @@ var recoveryRules = []rule{
 		promise: "a failure is its owner's also if the application master that saw it was lost with it",
 		file:    "am/core/exit.go",
 		old: `		if t.together() && failedStopping(e) {
-			j.noteFault(t, FaultLate, e.AtMS)
+			j.noteFault(t, journal.FaultLate, e.AtMS)
 		}
 `,
 		new: ``,
@@ -836,7 +836,7 @@ var recoveryRules = []rule{
 		promise: "a rank that failed before it was told to stop is not forgotten",
 		file:    "am/core/blame.go",
 		old: `	case e.Stopped:
-		j.noteFault(t, FaultLate, e.AtMS)
+		j.noteFault(t, journal.FaultLate, e.AtMS)
 `,
 		new: `	case e.Stopped:
 `,
@@ -1042,9 +1042,9 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "without a journal, no task is given up whose agent may have seen no application master",
-		file:    "am/core/reconcile.go",
-		old:     `j.past(j.confirmedExpiry(r.until))`,
-		new:     `!r.until.After(j.now)`,
+		file:    "am/core/takeover.go",
+		old:     `j.past(j.confirmedExpiry(r.Until()))`,
+		new:     `!r.Until().After(j.now)`,
 		pkg:     "am/core", test: "TestReportsAreWaitedForUntilLeasesHaveExpired",
 	},
 	{
@@ -1124,7 +1124,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "spares are handed from one application master to the next",
-		file:    "am/core/journal.go",
+		file:    "am/core/takeover.go",
 		old:     `		Spares: j.spareRecords(), `,
 		new:     `		`,
 		pkg:     "am/core", test: "TestSparesAreTakenOver",
@@ -1416,7 +1416,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "tasks that a person wants again join, though no checkpoint is complete",
-		file:    "am/core/scale.go",
+		file:    "am/core/requests.go",
 		old: `	if more {
 `,
 		new: `	if false && more {
@@ -1488,7 +1488,7 @@ var recoveryRules = []rule{
 	{
 		promise: "the record of generations goes on under another master, also where that has no journal",
 		file:    "am/core/job.go",
-		old: `	if j.reconciliation != nil {
+		old: `	if j.reports != nil {
 		return Group{}
 	}
 `,

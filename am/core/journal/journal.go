@@ -1,12 +1,12 @@
-package core
+// Package journal has what of a job's state outlives its application master, and the times in
+// it. Package core makes it and goes on from it, and package recovery (am/recovery) stores it.
+package journal
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
 
-	"holdfast/am/core/action"
 	"holdfast/am/core/event"
 	"holdfast/am/core/nodes"
 	"holdfast/am/core/pace"
@@ -56,7 +56,7 @@ type Journal struct {
 	// does not say why it did.
 	Unexplained string `json:"unexplained,omitempty"`
 	// Early is how tasks that restart together have failed before their first step.
-	Early early `json:"early,omitzero"`
+	Early Early `json:"early,omitzero"`
 	// Pace is how steps were made; nil: nothing is known of them.
 	Pace *pace.Record `json:"pace,omitempty"`
 }
@@ -90,11 +90,11 @@ type TaskRecord struct {
 	// back, or that is surplus, and Grace the milliseconds that it then gets to stop.
 	LeaveBy     int64       `json:"leave_by,omitempty"`
 	Grace       int64       `json:"grace,omitempty"`
-	LeaveReason leaveReason `json:"leave_reason,omitempty"`
+	LeaveReason LeaveReason `json:"leave_reason,omitempty"`
 	// FinishBy is until when it may go on while the job ends.
 	FinishBy int64 `json:"finish_by,omitempty"`
 	// Early is how its attempts have failed before their first step.
-	Early early `json:"early,omitzero"`
+	Early Early `json:"early,omitzero"`
 	// Moves is how often it was moved since it was a straggler.
 	Moves int `json:"moves,omitempty"`
 	// Fault is its part in its generation's failure, until that is attributed.
@@ -119,11 +119,6 @@ type SpareRecord struct {
 	Early     bool   `json:"early,omitempty"`
 }
 
-// NeedsJournal reports whether the last Step may have changed the Journal in a way that
-// another application master has to know of. Steps are reported each second for as long
-// as the job runs; of them it need only know that there were enough to know their pace.
-func (j *Job) NeedsJournal() bool { return j.needsJournal }
-
 // Containers returns all containers that may have an agent.
 func (r Journal) Containers() []string {
 	var list []string
@@ -139,171 +134,67 @@ func (r Journal) Containers() []string {
 	return list
 }
 
-// Journal returns the journal of the present state.
-func (j *Job) Journal() Journal {
-	if j.reconciliation != nil {
-		known := j.reconciliation.known
-		known.Tasks = slices.Clone(known.Tasks)
-		return known
-	}
-	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.phase == assembling, Saves: j.consistentSaves, PeersNeeded: j.peersNeeded, DirectoryRemoved: millis(j.dirRemoved), Pace: j.pace.Record(), Early: j.early,
-		FixedWorld: j.fixedWorld, WorldChanged: j.worldChanged, Resized: millis(j.resized), Grown: toMillis(j.grown), MoreWanted: millis(j.moreWanted),
-		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), NoSparesBefore: millis(j.noSparesUntil), NodeTroubles: j.nodes.Records(j.now)}
-	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
-		r.Outcome, r.Why = j.outcome, j.why
-	}
-	if j.unexplained != nil {
-		r.Unexplained = j.unexplained.name
-	}
-	r.Tasks = make([]TaskRecord, 0, len(j.tasks))
-	for _, t := range j.tasks {
-		r.Tasks = append(r.Tasks, t.journal())
-	}
-	return r
+// LeaveReason is why a task is to leave its container.
+type LeaveReason int
+
+// The reasons.
+const (
+	LeaveNode      LeaveReason = iota // it closes or was lost
+	LeaveScheduler                    // wants the container back
+	LeaveSurplus                      // a person wants fewer tasks
+)
+
+// FaultKind is how the end of a task relates to its generation's failure. Of two kinds,
+// the greater is the stronger sign.
+type FaultKind int
+
+// The kinds of faults.
+const (
+	FaultNone FaultKind = iota
+	FaultLost           // it went with its container, or left it: nobody's failure
+	FaultPeer           // it reports that it ended because of a peer
+	FaultLate           // it failed after it had been told to stop
+	FaultOwn            // it failed
+)
+
+// Fault is such an end, until it is attributed.
+type Fault struct {
+	Kind FaultKind `json:"kind"`
+	AtMS int64     `json:"at,omitempty"` // Unix milliseconds, by the clock of its node
+	// Evicted is that a directory had been removed lately, by which any task may fail. It
+	// is noted with the end: that the others take their time must not make it a failure.
+	Evicted bool `json:"evicted,omitempty"`
+	// Cause and Why are the task's loss, in a Journal only.
+	Cause event.Cause `json:"cause,omitempty"`
+	Why   string      `json:"why,omitempty"`
 }
 
-// journal returns the task's state for the Journal.
-func (t *task) journal() TaskRecord {
-	r := TaskRecord{
-		Name: t.name, State: t.state.shown(), Attempt: t.run.number,
-		Container: t.loc.container, Node: t.loc.node, Port: t.port, PID: t.run.pid,
-		MemoryMB: t.memoryMB, Failures: toMillis(t.history.failures), Losses: toMillis(t.history.losses),
-		LastLoss: millis(t.history.lastLoss), LostAt: millis(t.loss.since), StoreDirty: t.dirty, Parked: t.parked, Surplus: t.surplus, ParkedSince: millis(t.absence.since), ParkedBy: t.absence.cause,
-		SuspectsServices: t.loss.suspectsServices, ConsistentServerState: t.run.fromServices, FinishBy: millis(t.run.finishBy),
-		Early: t.history.early, Moves: t.history.moves, Step: t.progress.step, StepAt: millis(t.progress.at),
-	}
-	if s := t.run.stop; s.reason != "" {
-		r.Stop = &StopRecord{s.reason, s.cause, millis(s.by)}
-	}
-	if o := t.loc.leave; o.whateverNode() { // another reason is found anew
-		r.LeaveBy, r.Grace, r.LeaveReason = millis(o.by), o.grace.Milliseconds(), o.reason
-	}
-	if t.loss.fault.Kind != FaultNone {
-		fault := t.loss.fault
-		fault.Cause, fault.Why = t.loss.cause, t.loss.why
-		r.Fault = &fault
-	}
-	if len(t.expiring) > 0 {
-		r.AwaitingExpiry = make(map[string]int64, len(t.expiring))
-	}
-	for c, until := range t.expiring {
-		r.AwaitingExpiry[c] = until.UnixMilli()
-	}
-	return r
+// Early counts early failures of a task, or of tasks that restart together, for as long as
+// all of theirs were early and alike.
+type Early struct {
+	Error string `json:"error,omitempty"` // the same each time
+	Times int    `json:"times,omitempty"`
+	Over  bool   `json:"over,omitempty"` // one came later, or was another: they count no longer
 }
 
-// Resume restores a journal into a new job, whose first event is then Recovered instead
-// of Begin.
-func (j *Job) Resume(r Journal) {
-	if r.Partial {
-		j.beginReconciling(newReconciliation(r))
-		return
-	}
-	j.generation, j.requests, j.consistentSaves = r.Generation, r.Requests, r.Saves
-	j.peersNeeded = r.PeersNeeded
-	j.outcome, j.why, j.dirRemoved = r.Outcome, r.Why, fromMilli(r.DirectoryRemoved)
-	j.pace.Resume(r.Pace)
-	j.early = r.Early
-	j.fixedWorld, j.worldChanged, j.resized, j.grown, j.moreWanted = r.FixedWorld, r.WorldChanged, fromMilli(r.Resized), fromMillis(r.Grown), fromMilli(r.MoreWanted)
-	j.resumeSpares(r)
-	j.nodes.Resume(r.NodeTroubles)
-	if !r.GangStart {
-		j.beginRunning()
-		j.started = true
-	}
-	for _, rec := range r.Tasks {
-		if t := j.named[rec.Name]; t != nil {
-			j.resumeTask(t, rec)
-		}
-	}
-	j.unexplained = j.named[r.Unexplained]
-	j.absent = j.parkedOrdinals()
-}
-
-func (j *Job) resumeTask(t *task, r TaskRecord) {
-	j.restoreState(t, r)
-	j.begun = j.begun || r.Attempt >= 0
-	t.port = cmp.Or(r.Port, t.port)
-	t.history = history{failures: fromMillis(r.Failures), losses: fromMillis(r.Losses), lastLoss: fromMilli(r.LastLoss), early: r.Early, moves: r.Moves}
-	t.progress = progress{r.Step, fromMilli(r.StepAt)}
-	t.loss.since, t.loss.suspectsServices, t.dirty = fromMilli(r.LostAt), r.SuspectsServices, r.StoreDirty
-	t.parked, t.surplus = r.Parked, r.Surplus
-	t.absence = absence{fromMilli(r.ParkedSince), r.ParkedBy}
-	t.memoryMB = max(t.memoryMB, r.MemoryMB)
-	if r.Fault != nil {
-		t.loss.fault, t.loss.cause, t.loss.why = *r.Fault, r.Fault.Cause, r.Fault.Why
-		j.openFaults++
-	}
-	for c, until := range r.AwaitingExpiry {
-		j.awaitExpiry(t, c, time.UnixMilli(until))
-	}
-}
-
-// recovered begins the work of an application master that takes over: what runs is left
-// alone until its agent is back or its lease has expired; what is not there any longer is
-// asked for anew; what nobody knows is given back. Spares stay what they are, if they
-// were handed over.
-func (j *Job) recovered(e event.Recovered) {
-	j.record(nil, action.KindNote, "application master attempt %d has taken over %d containers", e.Attempt, len(e.Containers))
-	known := j.recoveredSpares(e)
-	for _, t := range j.tasks {
-		switch {
-		case t.state.done():
-			j.clearLocation(t)
-			continue
-		case t.loc.container != "":
-			known[t.loc.container] = j.recoveredTask(t, e)
-		case t.request == "": // else a task before it in the list has brought it back already
-			j.ask(t)
-		}
-		if j.ending() {
-			return
-		}
-	}
-	for _, c := range slices.Sorted(maps.Keys(e.Containers)) {
-		if !known[c] {
-			j.emit(action.Release{Container: c})
-		}
-	}
-	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
-		j.end(j.outcome, j.why)
-	}
-}
-
-// recoveredTask waits for the agent of a task, and reports whether its container was
-// handed over.
-func (j *Job) recoveredTask(t *task, e event.Recovered) (there bool) {
-	j.becomeUnreachable(t, j.now, j.now.Add(j.limits.LeaseExpiry))
-	node, there := e.Containers[t.loc.container]
-	if there {
-		t.loc.node = node
-		return true
-	}
-	// It has ended, which the cluster reports, too, or its NodeManager is gone, as that
-	// of the application master before may be, or the cluster was restarted itself: in
-	// these cases what it runs may be well.
-	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")
-	if j.standIn(t) == nil {
-		j.askStandIn(t, true)
-	}
-	return false
-}
-
-func millis(t time.Time) int64 {
+// Millis returns a time in Unix milliseconds; 0 for the zero time.
+func Millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.UnixMilli()
 }
 
-func fromMilli(ms int64) time.Time {
+// Time is the inverse of Millis.
+func Time(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms)
 }
 
-func toMillis(times []time.Time) []int64 {
+// AllMillis returns times in Unix milliseconds.
+func AllMillis(times []time.Time) []int64 {
 	var ms []int64
 	for _, t := range times {
 		ms = append(ms, t.UnixMilli())
@@ -311,7 +202,8 @@ func toMillis(times []time.Time) []int64 {
 	return ms
 }
 
-func fromMillis(ms []int64) []time.Time {
+// Times is the inverse of AllMillis.
+func Times(ms []int64) []time.Time {
 	var times []time.Time
 	for _, m := range ms {
 		times = append(times, time.UnixMilli(m))
