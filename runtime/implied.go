@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/interpreter"
 )
 
 // ImpliedFramework returns the framework of a job that names none: the first that
@@ -43,12 +44,12 @@ func (f *Framework) program(command []string) string {
 	switch {
 	case slices.Contains(f.Commands, name):
 		return name
-	case IsPython(command[0]):
-		if module, _ := PythonRuns(command); slices.Contains(f.LaunchModules, module) {
+	case interpreter.IsPython(command[0]):
+		if module, _ := interpreter.PythonRuns(command); slices.Contains(f.LaunchModules, module) {
 			return module
 		}
-	case IsShell(command[0]):
-		for _, word := range strings.Fields(shellText(command)) {
+	case interpreter.IsShell(command[0]):
+		for _, word := range strings.Fields(interpreter.ShellText(command)) {
 			if base := path.Base(word); slices.Contains(f.Commands, base) {
 				return base
 			}

@@ -2,16 +2,35 @@ package runtime
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/interpreter"
 )
 
 // torchLaunchers are what starts the processes of a task with PyTorch.
 var torchLaunchers = Framework{
 	Commands:      []string{"torchrun", "accelerate", "accelerate-launch", "deepspeed"},
 	LaunchModules: []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"},
+}
+
+// interpreterOf returns the Python that runs a command, as far as the command says so: it
+// is the one beside a launcher, and beside a program in an environment's directory bin.
+func interpreterOf(command []string) string {
+	const onPath = "python3"
+	switch {
+	case len(command) == 0:
+		return onPath
+	case interpreter.IsPython(command[0]):
+		return command[0]
+	case interpreter.IsShell(command[0]), path.Base(command[0]) == "env":
+		return onPath
+	case torchLaunchers.program(command) != "", path.Base(path.Dir(command[0])) == "bin":
+		return path.Join(path.Dir(command[0]), onPath)
+	}
+	return onPath
 }
 
 // torchrunEnv returns the options of torchrun that its command does not give: it

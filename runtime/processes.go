@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/interpreter"
 )
 
 // completeProcesses decides how many processes run the program in each task of a role, and
@@ -27,7 +28,7 @@ func (f *Framework) completeProcesses(spec *proto.JobSpec, r *proto.RoleSpec) {
 // runsPython reports whether a command is a Python interpreter or a Python script, with
 // its arguments.
 func runsPython(command []string) bool {
-	return len(command) > 0 && (IsPython(command[0]) || path.Ext(command[0]) == ".py")
+	return len(command) > 0 && (interpreter.IsPython(command[0]) || path.Ext(command[0]) == ".py")
 }
 
 // Processes returns how many processes a task of a role is started as. The spec is

@@ -14,6 +14,7 @@ import (
 	"holdfast/client"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/interpreter"
 )
 
 // CheckCommands returns an error for commands that no task can run, as far as this is
@@ -172,11 +173,11 @@ func checkCommand(spec *proto.JobSpec, command []string) error {
 // an interpreter is to run; empty if there is none or it cannot be determined. searched
 // reports whether it is also searched for on the PATH.
 func scriptOf(command []string) (script string, searched bool) {
-	if runtime.IsPython(command[0]) {
-		_, script = runtime.PythonRuns(command)
+	if interpreter.IsPython(command[0]) {
+		_, script = interpreter.PythonRuns(command)
 		return script, false
 	}
-	if !runtime.IsShell(command[0]) {
+	if !interpreter.IsShell(command[0]) {
 		if strings.Contains(command[0], "/") {
 			return command[0], false
 		}

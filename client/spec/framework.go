@@ -10,6 +10,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/interpreter"
 )
 
 // FrameworkNote says which framework a job is taken to be of that names none, if its
@@ -47,7 +48,7 @@ func (d *Draft) impliedFramework(spec *proto.JobSpec) (name, why string) {
 // likeliest first, also where it is another program that starts Python, as in horovodrun -np 2
 // python train.py, or a launcher, as in torchrun train.py.
 func startedScripts(command []string) []string {
-	at := slices.IndexFunc(command, runtime.IsPython)
+	at := slices.IndexFunc(command, interpreter.IsPython)
 	if at < 0 {
 		if script, _ := scriptOf(command); path.Ext(script) == ".py" {
 			return []string{script}
@@ -55,7 +56,7 @@ func startedScripts(command []string) []string {
 		return launchedScripts(command)
 	}
 	command = command[at:]
-	switch module, script := runtime.PythonRuns(command); {
+	switch module, script := interpreter.PythonRuns(command); {
 	case path.Ext(script) == ".py":
 		return []string{script}
 	case script != "": // a directory, for one

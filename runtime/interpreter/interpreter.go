@@ -1,4 +1,6 @@
-package runtime
+// Package interpreter reads commands whose program is a Python interpreter or a shell: what they
+// run.
+package interpreter
 
 import (
 	"path"
@@ -56,8 +58,8 @@ func PythonRuns(command []string) (module, script string) {
 	return "", ""
 }
 
-// shellText returns the text that a shell runs by -c; "" if there is none.
-func shellText(command []string) string {
+// ShellText returns the text that a shell runs by -c; "" if there is none.
+func ShellText(command []string) string {
 	text := false
 	for i := 1; i < len(command); i++ {
 		switch word := command[i]; {
@@ -80,21 +82,4 @@ func shellText(command []string) string {
 		}
 	}
 	return ""
-}
-
-// interpreterOf returns the Python that runs a command, as far as the command says so: it
-// is the one beside a launcher, and beside a program in an environment's directory bin.
-func interpreterOf(command []string) string {
-	const onPath = "python3"
-	switch {
-	case len(command) == 0:
-		return onPath
-	case IsPython(command[0]):
-		return command[0]
-	case IsShell(command[0]), path.Base(command[0]) == "env":
-		return onPath
-	case torchLaunchers.program(command) != "", path.Base(path.Dir(command[0])) == "bin":
-		return path.Join(path.Dir(command[0]), onPath)
-	}
-	return onPath
 }
