@@ -12,11 +12,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/proto"
-	"holdfast/runtime"
 )
 
 // linger is where processes of an attempt say that they have done their work, and stay
-// until they are let end (runtime.EnvLinger). A nil one is of processes that never do.
+// until they are let end (proto.EnvLinger). A nil one is of processes that never do.
 type linger struct {
 	name string // of the FIFO
 	fifo *os.File
@@ -30,7 +29,7 @@ type linger struct {
 
 // lingerEnv has processes say whether they linger, if their environment asks for that.
 func (a *attempt) lingerEnv(env map[string]string, name string) error {
-	if env[runtime.EnvLinger] != "1" {
+	if env[proto.EnvLinger] != "1" {
 		return nil
 	}
 	if a.linger == nil {
@@ -44,7 +43,7 @@ func (a *attempt) lingerEnv(env map[string]string, name string) error {
 		}
 		a.linger = &linger{name: name, fifo: f, log: a.log}
 	}
-	env[runtime.EnvLinger] = a.linger.name
+	env[proto.EnvLinger] = a.linger.name
 	return nil
 }
 
@@ -52,7 +51,7 @@ func (a *attempt) lingerEnv(env map[string]string, name string) error {
 func (l *linger) watch(said func()) {
 	lines := bufio.NewScanner(l.fifo)
 	for lines.Scan() {
-		if lines.Text() == runtime.LingerPeers {
+		if lines.Text() == proto.LingerPeers {
 			l.mu.Lock()
 			l.peers = true
 			l.mu.Unlock()

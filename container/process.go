@@ -44,8 +44,8 @@ func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*p
 	if err != nil {
 		return nil, none, fmt.Errorf("%w: %w", errCannotRun, err)
 	}
-	if _, own := given[runtime.EnvKept]; s.ConsistentServerState && !own {
-		given[runtime.EnvKept] = "1"
+	if _, own := given[proto.EnvKept]; s.ConsistentServerState && !own {
+		given[proto.EnvKept] = "1"
 	}
 	p := &process{local: local}
 	p.errorFormat, p.errorFile = runtime.FrameworkErrorFile(given)

@@ -16,7 +16,6 @@ import (
 
 	"holdfast/container"
 	"holdfast/proto"
-	"holdfast/runtime"
 )
 
 // assignment is a task like any other; change may alter it.
@@ -274,11 +273,11 @@ func TestAProgramIsToldThatTheModelIsKept(t *testing.T) {
 		want string
 	}{
 		{true, nil, "1"},
-		{true, map[string]string{runtime.EnvKept: "0"}, "0"},
+		{true, map[string]string{proto.EnvKept: "0"}, "0"},
 		{false, nil, "unset"},
-		{false, map[string]string{runtime.EnvKept: "0"}, "0"},
+		{false, map[string]string{proto.EnvKept: "0"}, "0"},
 	} {
-		c.send(&proto.Start{Attempt: int32(i), ConsistentServerState: tt.kept, Env: tt.env, Command: shell(`echo "${` + runtime.EnvKept + `-unset}"; exit 1`)})
+		c.send(&proto.Start{Attempt: int32(i), ConsistentServerState: tt.kept, Env: tt.env, Command: shell(`echo "${` + proto.EnvKept + `-unset}"; exit 1`)})
 		c.started()
 		if e := c.exited(); !slices.Equal(e.Tail, []string{tt.want}) {
 			t.Errorf("kept %v, and the user says %v: the program sees %q, want %q", tt.kept, tt.env, e.Tail, tt.want)

@@ -51,6 +51,16 @@ const (
 	// EnvWarm names the module that a task's warm interpreter imports; empty or
 	// missing: there is none.
 	EnvWarm = "HOLDFAST_WARM"
+	// EnvKept is of an attempt that comes back to services that have kept what they
+	// hold. The job's own environment may say 0, so that it goes back to the checkpoint.
+	EnvKept = "HOLDFAST_MODEL_KEPT"
+	// EnvLinger has a process stay after its work while other tasks may need it. The value
+	// 1 asks for that. The agent replaces it by the absolute name of a FIFO. A process that
+	// needs those of other tasks writes the line LingerPeers there. One that stays writes
+	// its process ID, as a line, and ends when something is written to the FIFO that has
+	// the same name with a dot and the process ID.
+	EnvLinger   = "HOLDFAST_LINGER"
+	LingerPeers = "peers"
 	// EnvCredentials names a token file with the secrets where YARN does not
 	// provide one by HADOOP_TOKEN_FILE_LOCATION (local jobs).
 	EnvCredentials = "HOLDFAST_CREDENTIALS"

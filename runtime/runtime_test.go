@@ -310,7 +310,7 @@ func TestTensorFlowVariables(t *testing.T) {
 		if !json.Valid([]byte(env["TF_CONFIG"])) || env["TF_CONFIG"] != c.config {
 			t.Errorf("%s: TF_CONFIG is\n%s, want\n%s", c.task, env["TF_CONFIG"], c.config)
 		}
-		for k, v := range map[string]string{"HOLDFAST_FAIL_FAST": "1", "HOLDFAST_COORDINATOR_EXIT": "1", "HOLDFAST_TF1": "1", "HOLDFAST_RECOVERY_WAIT_SECS": "1", "HOLDFAST_NAME_LOST_PEERS": "1", "HOLDFAST_DEVICE_FILTERS": "1", runtime.EnvLinger: "1", "PYTHONUNBUFFERED": "1", "HOLDFAST_WARM": "tensorflow"} {
+		for k, v := range map[string]string{"HOLDFAST_FAIL_FAST": "1", "HOLDFAST_COORDINATOR_EXIT": "1", "HOLDFAST_TF1": "1", "HOLDFAST_RECOVERY_WAIT_SECS": "1", "HOLDFAST_NAME_LOST_PEERS": "1", "HOLDFAST_DEVICE_FILTERS": "1", proto.EnvLinger: "1", "PYTHONUNBUFFERED": "1", "HOLDFAST_WARM": "tensorflow"} {
 			if env[k] != v {
 				t.Errorf("%s: %s is %q, want %q", c.task, k, env[k], v)
 			}
@@ -318,7 +318,7 @@ func TestTensorFlowVariables(t *testing.T) {
 	}
 	s := spec("tensorflow", "ps", 1, "worker", 1)
 	s.KeepInterpreterWaits, s.Cold = true, true
-	s.Env = map[string]string{"GRPC_FAIL_FAST": "false", "HOLDFAST_FAIL_FAST": "0", "HOLDFAST_NAME_LOST_PEERS": "0", "HOLDFAST_COORDINATOR_EXIT": "0", "HOLDFAST_DEVICE_FILTERS": "0", runtime.EnvLinger: "0"}
+	s.Env = map[string]string{"GRPC_FAIL_FAST": "false", "HOLDFAST_FAIL_FAST": "0", "HOLDFAST_NAME_LOST_PEERS": "0", "HOLDFAST_COORDINATOR_EXIT": "0", "HOLDFAST_DEVICE_FILTERS": "0", proto.EnvLinger: "0"}
 	_, env := command(t, s, "worker-0")
 	if _, ok := env["HOLDFAST_RECOVERY_WAIT_SECS"]; ok {
 		t.Error("the waits were to be kept")
@@ -531,7 +531,7 @@ func TestPeerPorts(t *testing.T) {
 	seen := map[int]bool{}
 	for i := range 10000 {
 		p := runtime.PeerPort("application_1_0001", i)
-		if seen[p] || p < runtime.LowestPort || p >= 32768 {
+		if seen[p] || p < proto.LowestPort || p >= 32768 {
 			t.Fatalf("task %d is known under port %d", i, p)
 		}
 		seen[p] = true

@@ -56,20 +56,6 @@ import (
 //go:embed python/*.py python/_holdfast/*.py
 var shim embed.FS
 
-// EnvKept is of an attempt that comes back to services that have kept what they
-// hold. The job's own environment may say 0, so that it goes back to the checkpoint.
-const EnvKept = "HOLDFAST_MODEL_KEPT"
-
-// EnvLinger has a process stay after its work while other tasks may need it. The value 1
-// asks for that. The agent replaces it by the absolute name of a FIFO. A process that needs
-// those of other tasks writes the line LingerPeers there. One that stays writes its process
-// ID, as a line, and ends when something is written to the FIFO that has the same name with
-// a dot and the process ID.
-const (
-	EnvLinger   = "HOLDFAST_LINGER"
-	LingerPeers = "peers"
-)
-
 // WriteShim puts the shim into dir, which must exist; dir then belongs in front
 // of a task's PYTHONPATH. It may be called again.
 func WriteShim(dir string) error {

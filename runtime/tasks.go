@@ -53,9 +53,6 @@ func VirtualAddress(i int) string {
 	return fmt.Sprintf("127.77.%d.%d", i/perOctet, i%perOctet+1)
 }
 
-// LowestPort is the first that a task may be given.
-const LowestPort = proto.LowestPort
-
 // PeerPort is the port under which its peers know the i-th task at first, wherever it
 // runs and whether it has been there yet: lists of addresses are complete from the start.
 // Where a container has another task or program on it, the task listens on another port,
@@ -64,7 +61,7 @@ const LowestPort = proto.LowestPort
 func PeerPort(job string, i int) int {
 	h := fnv.New32a()
 	h.Write([]byte(job))
-	return proto.PortAfter(LowestPort, int((uint64(h.Sum32())+uint64(i))%(proto.EphemeralPorts-LowestPort)))
+	return proto.PortAfter(proto.LowestPort, int((uint64(h.Sum32())+uint64(i))%(proto.EphemeralPorts-proto.LowestPort)))
 }
 
 // hosts is the value of {ROLE_hosts}. One without a port has no address to tell.

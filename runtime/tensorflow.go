@@ -157,7 +157,7 @@ func tensorflowShim(spec *proto.JobSpec) map[string]string {
 		"HOLDFAST_FAIL_FAST":        "1",
 		"HOLDFAST_COORDINATOR_EXIT": "1",
 		"HOLDFAST_DEVICE_FILTERS":   "1",
-		EnvLinger:                   "1",
+		proto.EnvLinger:             "1",
 	}
 	if !spec.KeepInterpreterWaits {
 		env["HOLDFAST_RECOVERY_WAIT_SECS"] = "1"

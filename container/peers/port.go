@@ -13,7 +13,7 @@ import (
 	"holdfast/container/failure"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/proc"
-	"holdfast/runtime"
+	"holdfast/proto"
 )
 
 // Port is a port that is reserved on this host until it is released, by a socket that is
@@ -24,7 +24,7 @@ type Port struct {
 	fd int
 }
 
-// servicePorts are, between runtime.LowestPort and the ephemeral ports, the defaults of
+// servicePorts are, between proto.LowestPort and the ephemeral ports, the defaults of
 // services that run on the nodes of Hadoop clusters: HiveServer2, the job history
 // server, the timeline server, the shuffle service, HBase, Spark's history server.
 // A service that is down could not be restarted if a task had taken its port.
@@ -46,9 +46,9 @@ func HoldPort(wanted int, hadoop *conf.Conf) (*Port, error) {
 	}
 	limit := firstEphemeral()
 	last := errors.New("all are those of services")
-	count := limit - runtime.LowestPort
+	count := limit - proto.LowestPort
 	for i, first := 0, rand.IntN(count); i < count; i++ {
-		number := runtime.LowestPort + (first+i)%count
+		number := proto.LowestPort + (first+i)%count
 		if services(number) {
 			continue
 		}
@@ -61,7 +61,7 @@ func HoldPort(wanted int, hadoop *conf.Conf) (*Port, error) {
 			break
 		}
 	}
-	return nil, failure.Node(fmt.Errorf("finding a free port between %d and %d on this host: %w", runtime.LowestPort, limit-1, last))
+	return nil, failure.Node(fmt.Errorf("finding a free port between %d and %d on this host: %w", proto.LowestPort, limit-1, last))
 }
 
 func bindPort(number int) (*Port, error) {
@@ -120,7 +120,7 @@ func (p *Port) Release() {
 // task's port is below, so that no connection takes it.
 func firstEphemeral() int {
 	if f := strings.Fields(proc.Sysctl("net/ipv4/ip_local_port_range")); len(f) == 2 {
-		if n, err := strconv.Atoi(f[0]); err == nil && n > runtime.LowestPort+1000 {
+		if n, err := strconv.Atoi(f[0]); err == nil && n > proto.LowestPort+1000 {
 			return n
 		}
 	}

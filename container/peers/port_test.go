@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"holdfast/internal/hadoop/conf"
-	"holdfast/runtime"
+	"holdfast/proto"
 )
 
 // TestPortsOfServicesAreLeftToThem: a service that the configuration names may be
@@ -14,7 +14,7 @@ import (
 func TestPortsOfServicesAreLeftToThem(t *testing.T) {
 	const free = 23456
 	var named []string
-	for port := runtime.LowestPort; port < firstEphemeral(); port++ {
+	for port := proto.LowestPort; port < firstEphemeral(); port++ {
 		if port != free {
 			named = append(named, fmt.Sprintf("node:%d", port))
 		}
@@ -31,7 +31,7 @@ func TestPortsOfServicesAreLeftToThem(t *testing.T) {
 
 func TestNoPortIsFree(t *testing.T) {
 	var named []string
-	for port := runtime.LowestPort; port < firstEphemeral(); port++ {
+	for port := proto.LowestPort; port < firstEphemeral(); port++ {
 		named = append(named, fmt.Sprintf("node:%d", port))
 	}
 	if p, err := HoldPort(0, conf.New(map[string]string{"some.service.addresses": strings.Join(named, ",")})); err == nil {

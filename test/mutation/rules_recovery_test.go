@@ -775,7 +775,7 @@ var recoveryRules = []rule{
 	{
 		promise: "a program goes on from what parameter servers hold",
 		file:    "container/process.go",
-		old:     `given[runtime.EnvKept] = "1"`,
+		old:     `given[proto.EnvKept] = "1"`,
 		new:     `_ = given`,
 		pkg:     "container", test: "TestAProgramIsToldThatTheModelIsKept",
 	},
