@@ -4,63 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"holdfast/proto"
 )
-
-// placeholder is a word in braces that a $ does not claim for a shell. RE2 has
-// no look-behind, so the character before belongs to the match.
-var placeholder = regexp.MustCompile(`(^|[^$])\{([A-Za-z][A-Za-z0-9_-]*)\}`)
-
-// Attempt is one run of a task, for which Command makes the command and the
-// environment.
-type Attempt struct {
-	Task       Task
-	Local      int    // which of the task's processes, from 0
-	Number     int    // how often the task was started before
-	Generation int    // how often all tasks were started again together
-	Job        string // the job's ID
-	// Absent are the tasks that the generation is without, by their places in Tasks.
-	// WorldChanged: it has other members than the one before.
-	Absent       []int32
-	WorldChanged bool
-	// Ports are those of the tasks, by their names. That of the task itself is the
-	// one on which it is to listen; of the others, those by which they are reached.
-	Ports map[string]int
-	// Host is the address or the name under which peers reach the task's node.
-	Host string
-	// Addresses replace the names of tasks where these cannot be resolved; nil
-	// elsewhere.
-	Addresses map[string]string
-	// Forwarded says that connections to peers are forwarded by the agent, which does
-	// so for the ports in Ports only.
-	Forwarded bool
-	// Virtual are the addresses by which the task reaches the others, in the order of Tasks;
-	// nil: those of VirtualAddress.
-	Virtual []netip.Addr
-	// Interface is the network interface by which peers reach the node, where programs
-	// would not find it by themselves; empty elsewhere.
-	Interface string
-	// MorePorts are free ports of the node: the second, the third. Their number is
-	// that of MorePorts for the task.
-	MorePorts []int
-	// GPUs are those that the task may use, in the order and by the names of
-	// CUDA_VISIBLE_DEVICES; nil: all that it sees.
-	GPUs []string
-}
-
-// address returns what stands for a task in front of a port.
-func (a Attempt) address(task string) string {
-	if address := a.Addresses[task]; address != "" {
-		return address
-	}
-	return task
-}
 
 // Command makes the command and the environment of an attempt.
 func Command(spec *proto.JobSpec, a Attempt) ([]string, map[string]string, error) {
@@ -125,109 +74,6 @@ var python = map[string]string{"PYTHONUNBUFFERED": "1"}
 
 func unknownPort(task string) error { return fmt.Errorf("the port of %s is not known yet", task) }
 
-// Left returns the words in braces that Command leaves in text as they are, and
-// those in whose place it would put something.
-func Left(spec *proto.JobSpec, text string) (left, known []string) {
-	values := placeholders(spec, Attempt{})
-	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-		if _, ok := values[m[2]]; !ok {
-			left = append(left, m[2])
-		}
-	}
-	return left, slices.Sorted(maps.Keys(values))
-}
-
-// Words are the command of a role, which the spec has, before anything is put in.
-func Words(spec *proto.JobSpec, role string) []string {
-	if words := findRole(spec, role).Command; len(words) > 0 {
-		return words
-	}
-	return spec.Command
-}
-
-// Observes reports whether the tasks of a role only look on: the job's result does not depend on
-// them.
-func Observes(spec *proto.JobSpec, role string) bool {
-	return findRole(spec, role).GetCompletion() == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
-}
-
-func findRole(spec *proto.JobSpec, name string) *proto.RoleSpec {
-	for _, r := range spec.Roles {
-		if r.Name == name {
-			return r
-		}
-	}
-	return nil
-}
-
-// Placeholders returns the names of what is replaced in commands, sorted, of any framework; but for
-// the addresses of roles, {ROLE_hosts}.
-func Placeholders() []string {
-	names := map[string]bool{}
-	for _, f := range frameworks {
-		for name := range placeholders(&proto.JobSpec{Framework: f.Name}, Attempt{}) {
-			if !strings.HasSuffix(name, "_hosts") {
-				names[name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-func placeholders(spec *proto.JobSpec, a Attempt) map[string]string {
-	values := map[string]string{
-		// A script that takes --ps_hosts takes it empty as well, so jobs
-		// without such a role need no other command line.
-		"ps_hosts": "", "worker_hosts": "", "chief_hosts": "", "evaluator_hosts": "",
-	}
-	for _, r := range spec.Roles {
-		values[r.Name+"_hosts"] = strings.Join(hosts(spec, r.Name, a.Ports), ",")
-	}
-	f := frameworkOf(spec)
-	m := f.member(spec, a)
-	maps.Copy(values, m.placeholders())
-	if f.Placeholders != nil {
-		maps.Copy(values, f.Placeholders(m))
-	}
-	values["role"] = a.Task.Role
-	values["index"] = strconv.Itoa(a.Task.Index)
-	values["task"] = a.Task.Name
-	values["port"] = strconv.Itoa(a.Ports[a.Task.Name])
-	for i := range mostPorts - 1 {
-		values[portPlaceholder(i)] = ""
-		if i < len(a.MorePorts) {
-			values[portPlaceholder(i)] = strconv.Itoa(a.MorePorts[i])
-		}
-	}
-	values["host"] = a.Host
-	values["attempt"] = strconv.Itoa(a.Number)
-	return values
-}
-
-// fill replaces the placeholders in one word, once: what was put in is not
-// looked at again.
-func fill(word string, values map[string]string) string {
-	var out strings.Builder
-	rest := 0
-	for at := 0; at <= len(word); {
-		m := placeholder.FindStringSubmatchIndex(word[at:])
-		if m == nil {
-			break
-		}
-		name := word[at+m[4] : at+m[5]]
-		open, end := at+m[4]-1, at+m[1]
-		if v, ok := values[name]; ok {
-			out.WriteString(word[rest:open])
-			out.WriteString(v)
-			rest = end
-		}
-		// The closing brace may be the character before the next opening one.
-		at = end - 1
-	}
-	out.WriteString(word[rest:])
-	return out.String()
-}
-
 // Sets reports whether the tasks of a job get a variable of the environment from the job itself,
 // whatever its user has it be.
 func Sets(spec *proto.JobSpec, name string) bool {
@@ -262,3 +108,26 @@ func ownEnv(spec *proto.JobSpec, a Attempt) map[string]string {
 	}
 	return env
 }
+
+// taskVariables are those that Env of any framework sets, those that name an attempt's
+// error file, and those that limit a process to GPUs.
+var taskVariables = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{visibleGPUs: true, orderOfGPUs: true}
+	m := Member{Locals: 1, Members: []Peer{{}}, TensorBoardPort: 1, Attempt: Attempt{Interface: "lo"}}
+	for _, f := range frameworks {
+		if f.ErrorFile != nil {
+			all[f.ErrorFile.Variable] = true
+		}
+		if f.Env == nil {
+			continue
+		}
+		for name := range f.Env(m) {
+			all[name] = true
+		}
+	}
+	return all
+})
+
+// SaysWhichTask reports whether a variable is one of those by which frameworks tell a
+// process which task and attempt it is. Nothing reads them as it is imported.
+func SaysWhichTask(variable string) bool { return taskVariables()[variable] }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	pb "google.golang.org/protobuf/proto"
 
@@ -138,4 +139,39 @@ func roleList(spec *proto.JobSpec) string {
 		names = append(names, r.Name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// rules returns what the loss and the end of a role's task mean for the job.
+func (f *Framework) rules(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
+	switch {
+	case f.observes(role):
+		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+	case f.Rules == nil:
+		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	}
+	return f.Rules(spec, role)
+}
+
+// Observes reports whether the tasks of a role only look on: the job's result does not depend on
+// them.
+func Observes(spec *proto.JobSpec, role string) bool {
+	return findRole(spec, role).GetCompletion() == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+}
+
+// Notes are what the framework of a complete spec has to say of what may not work, for a
+// person.
+func Notes(spec *proto.JobSpec) []string {
+	if f := frameworkOf(spec); f.Notes != nil {
+		return f.Notes(spec)
+	}
+	return nil
+}
+
+// UsualFinish is how long a task of a role may go on after the job has succeeded,
+// unless the user chooses another time.
+func UsualFinish(framework, role string) time.Duration {
+	if f := find(framework); f != nil {
+		return f.Observers[role]
+	}
+	return 0
 }

@@ -141,9 +141,6 @@ var (
 	}
 )
 
-// useLessDeviceMemory is advice about the memory of an accelerator.
-const useLessDeviceMemory = "The memory of the GPU, or of the device named above, was used up: use a smaller batch or model, or more GPUs; a larger --worker-memory does not help a GPU."
-
 // goneMount is what a checkpoint mount whose agent was killed answers, to a peer
 // that is about to be killed, too: ENOTCONN and ECONNABORTED, after a file's name.
 var goneMount = regexp.MustCompile(`; (?:Transport endpoint is not connected|Software caused connection abort)`)
@@ -189,4 +186,25 @@ func (l *failurePatterns) advise(text string) string {
 		}
 	}
 	return ""
+}
+
+// FrameworkErrorFile returns the error file of an attempt with an environment: one
+// that the environment names already, or that of its framework, with the name that is
+// to be set then; nil if it has none.
+func FrameworkErrorFile(env map[string]string) (file *ErrorFile, name string) {
+	for _, f := range frameworks {
+		if f.ErrorFile != nil && env[f.ErrorFile.Variable] != "" {
+			return f.ErrorFile, env[f.ErrorFile.Variable]
+		}
+	}
+	if f := find(env["HOLDFAST_FRAMEWORK"]); f != nil {
+		return f.ErrorFile, ""
+	}
+	return nil, ""
+}
+
+// oneOf makes a regular expression of the names of exceptions, dotted or not, at
+// the beginning of a text.
+func oneOf(names []string) string {
+	return `^(?:[A-Za-z_]\w*\.)*(?:` + strings.Join(names, "|") + `)\b`
 }

@@ -3,14 +3,21 @@ package runtime
 import (
 	"bytes"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
 
 	"holdfast/proto"
-	"holdfast/runtime/interpreter"
 )
+
+// FrameworkNames are the values of JobSpec.framework.
+func FrameworkNames() []string {
+	var names []string
+	for _, f := range frameworks {
+		names = append(names, f.Name)
+	}
+	return names
+}
 
 // ImpliedFramework returns the framework of a job that names none: the first that
 // its options, roles or commands imply, and otherwise none. Where a command implies
@@ -33,29 +40,6 @@ func ImpliedFramework(spec *proto.JobSpec) (name, why string) {
 		}
 	}
 	return none.Name, ""
-}
-
-// program returns what a command runs that implies the framework; "" if nothing does.
-func (f *Framework) program(command []string) string {
-	if len(command) == 0 {
-		return ""
-	}
-	name := path.Base(command[0])
-	switch {
-	case slices.Contains(f.Commands, name):
-		return name
-	case interpreter.IsPython(command[0]):
-		if module, _ := interpreter.PythonRuns(command); slices.Contains(f.LaunchModules, module) {
-			return module
-		}
-	case interpreter.IsShell(command[0]):
-		for _, word := range strings.Fields(interpreter.ShellText(command)) {
-			if base := path.Base(word); slices.Contains(f.Commands, base) {
-				return base
-			}
-		}
-	}
-	return ""
 }
 
 // launches reports whether a command starts the processes of a task itself.

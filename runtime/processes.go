@@ -95,3 +95,19 @@ func share(list []string, process, processes int) []string {
 	from := process * len(list) / processes
 	return list[from:max(from+1, (process+1)*len(list)/processes)]
 }
+
+// mostProcesses is how many processes the tasks of all members run the program as, whoever
+// starts them, where no task is absent.
+func (f *Framework) mostProcesses(spec *proto.JobSpec) int {
+	n := 0
+	for _, r := range spec.Roles {
+		if !f.observes(r.Name) {
+			each := Processes(spec, r.Name)
+			if f.TellsLaunchers {
+				each = launchedProcesses(spec, r.Name)
+			}
+			n += int(r.Count) * each
+		}
+	}
+	return n
+}

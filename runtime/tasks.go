@@ -9,13 +9,6 @@ import (
 	"holdfast/proto"
 )
 
-// Task is one member of a role.
-type Task struct {
-	Name  string // ps-1
-	Role  string
-	Index int
-}
-
 // Tasks lists the tasks of a job, roles in the user's order. The order never
 // changes while the job lives: addresses and ranks follow from it.
 func Tasks(spec *proto.JobSpec) []Task {

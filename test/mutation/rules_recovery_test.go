@@ -1261,7 +1261,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "the ranks that a launcher starts count in HOLDFAST_WORLD_MAX",
-		file:    "runtime/framework.go",
+		file:    "runtime/processes.go",
 		old:     `if f.TellsLaunchers {`,
 		new:     `if false {`,
 		pkg:     "runtime", test: "TestHowManyProcesses",

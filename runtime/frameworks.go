@@ -1,0 +1,32 @@
+package runtime
+
+import (
+	"slices"
+
+	"holdfast/proto"
+)
+
+// frameworks are all that there are, in the order in which they are offered and
+// consulted. The last one is for programs of any other kind.
+var frameworks = []*Framework{&tensorflow, &pytorch, &torchft, &jax, &horovod, &xgboost, &lightgbm, &ray, &mxnet, &none}
+
+// Frameworks returns all frameworks. The caller must not change them.
+func Frameworks() []*Framework { return slices.Clone(frameworks) }
+
+// find returns the framework of a name; nil if there is none.
+func find(name string) *Framework {
+	for _, f := range frameworks {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// frameworkOf returns the framework of a complete spec.
+func frameworkOf(spec *proto.JobSpec) *Framework {
+	if f := find(spec.Framework); f != nil {
+		return f
+	}
+	return &none
+}
