@@ -18,6 +18,7 @@ import (
 	"holdfast/am/core/event"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 )
 
 func TestAJobRunsToItsEnd(t *testing.T) {
@@ -63,10 +64,10 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 
 // The others are told the address of a task that has no container, too.
 func TestAJobThatStartsWithFewerKnowsAllAddresses(t *testing.T) {
-	for _, framework := range []string{"tensorflow", "none"} {
-		t.Run(framework, func(t *testing.T) {
+	for _, name := range []string{"tensorflow", "none"} {
+		t.Run(name, func(t *testing.T) {
 			j := start(t, func(spec *proto.JobSpec, c *cluster) {
-				spec.Framework, spec.Command = framework, []string{"train", "{worker_hosts}"}
+				spec.Framework, spec.Command = name, []string{"train", "{worker_hosts}"}
 				spec.Roles[1].Count, spec.Roles[1].Min = 3, 2
 				c.scarce = "worker-1"
 			})
@@ -80,12 +81,12 @@ func TestAJobThatStartsWithFewerKnowsAllAddresses(t *testing.T) {
 					t.Errorf("%s is on %q", tasks[i].Name, place.Host)
 				}
 			}
-			argv, env, err := runtime.Command(j.spec, runtime.Attempt{Task: tasks[3], Ports: ports})
+			argv, env, err := runtime.Command(j.spec, framework.Attempt{Task: tasks[3], Ports: ports})
 			if err != nil {
 				t.Fatal(err)
 			}
 			told := []string{argv[1]}
-			if framework == "tensorflow" {
+			if name == "tensorflow" {
 				told = append(told, env["TF_CONFIG"])
 			}
 			for _, text := range told {

@@ -15,6 +15,7 @@ import (
 	"holdfast/container/sandbox"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 	"holdfast/runtime/tasklog"
 )
 
@@ -25,7 +26,7 @@ type process struct {
 	out   *output.Output
 	told  *output.ProgressFile
 
-	errorFormat *runtime.ErrorFile // of the framework; nil if it writes no error file
+	errorFormat *framework.ErrorFile // of the framework; nil if it writes no error file
 	errorFile   string
 
 	at    time.Time // of its end, once Done
@@ -36,7 +37,7 @@ type process struct {
 // command, which it returns, and its output.
 func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*process, sandbox.Command, error) {
 	none := sandbox.Command{}
-	argv, given, err := t.peers.Command(s.Command, s.Env, t.port.Number, runtime.Attempt{
+	argv, given, err := t.peers.Command(s.Command, s.Env, t.port.Number, framework.Attempt{
 		Local: local, Number: int(s.Attempt), Generation: int(s.Generation), Absent: s.Absent, WorldChanged: s.WorldChanged, Host: cfg.Host,
 		Addresses: t.names.Addresses(), Forwarded: t.forwarder != nil, Interface: t.names.Interface(),
 		MorePorts: t.morePorts(), GPUs: t.gpus.Names(),

@@ -12,6 +12,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 	"holdfast/test/ports"
 	"holdfast/test/pyenv"
 )
@@ -53,7 +54,7 @@ func runTasks(t *testing.T, interpreter func(context.Context) (string, error), j
 	results, n := make(chan result), 0
 	for _, task := range tasks {
 		for local := range runtime.Processes(job, task.Role) {
-			_, env, err := runtime.Command(job, runtime.Attempt{Task: task, Local: local, Ports: listen, Host: "127.0.0.1", Addresses: addresses})
+			_, env, err := runtime.Command(job, framework.Attempt{Task: task, Local: local, Ports: listen, Host: "127.0.0.1", Addresses: addresses})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +154,7 @@ func TestMachinesOfLightGBM(t *testing.T) {
 	if err := runtime.Complete(job); err != nil {
 		t.Fatal(err)
 	}
-	a := runtime.Attempt{Task: runtime.Tasks(job)[2], Ports: map[string]int{"tensorboard-0": 1, "worker-0": 2, "worker-1": 3, "worker-2": 4}}
+	a := framework.Attempt{Task: runtime.Tasks(job)[2], Ports: map[string]int{"tensorboard-0": 1, "worker-0": 2, "worker-1": 3, "worker-2": 4}}
 	argv, env, err := runtime.Command(job, a)
 	const want = "127.77.0.2:2,127.0.0.1:3,127.77.0.4:4"
 	if err != nil || argv[1] != "machines="+want || env["LIGHTGBM_MACHINES"] != want || env["LIGHTGBM_NUM_MACHINES"] != "3" || env["LIGHTGBM_LOCAL_LISTEN_PORT"] != "3" {

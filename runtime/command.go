@@ -9,18 +9,19 @@ import (
 	"sync"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // Command makes the command and the environment of an attempt.
-func Command(spec *proto.JobSpec, a Attempt) ([]string, map[string]string, error) {
+func Command(spec *proto.JobSpec, a framework.Attempt) ([]string, map[string]string, error) {
 	task := a.Task
-	if role := findRole(spec, task.Role); role == nil || task.Index < 0 || task.Index >= int(role.Count) {
+	if role := framework.FindRole(spec, task.Role); role == nil || task.Index < 0 || task.Index >= int(role.Count) {
 		return nil, nil, fmt.Errorf("the job has no task %s", task.Name)
 	}
 	if a.Ports[task.Name] == 0 {
 		return nil, nil, unknownPort(task.Name)
 	}
-	command := Words(spec, task.Role)
+	command := framework.Words(spec, task.Role)
 	if len(command) == 0 {
 		return nil, nil, errors.New("the job has no command")
 	}
@@ -35,7 +36,7 @@ func Command(spec *proto.JobSpec, a Attempt) ([]string, map[string]string, error
 		return nil, nil, err
 	}
 	if f := frameworkOf(spec); f.Launch != nil {
-		argv = f.Launch(spec, f.member(spec, a), argv)
+		argv = f.Launch(spec, member(spec, a), argv)
 	}
 	for k, v := range spec.Env {
 		env[k] = fill(v, values)
@@ -45,19 +46,19 @@ func Command(spec *proto.JobSpec, a Attempt) ([]string, map[string]string, error
 }
 
 // frameworkEnv is what the job's framework adds to a task's environment.
-func frameworkEnv(spec *proto.JobSpec, a Attempt) (map[string]string, error) {
+func frameworkEnv(spec *proto.JobSpec, a framework.Attempt) (map[string]string, error) {
 	f, env := frameworkOf(spec), map[string]string{}
 	processes := Processes(spec, a.Task.Role)
 	if Warm(spec) && processes == 1 {
 		env[proto.EnvWarm] = f.Warm
 	}
-	maps.Copy(env, f.gpus(a, processes))
+	maps.Copy(env, gpus(f, a, processes))
 	if f.Shim != nil {
 		maps.Copy(env, f.Shim(spec))
 	}
 	maps.Copy(env, f.Defaults)
 	if f.Env != nil {
-		m := f.member(spec, a)
+		m := member(spec, a)
 		for _, p := range m.Members {
 			if p.Port == 0 {
 				return nil, unknownPort(p.Name)
@@ -77,13 +78,13 @@ func unknownPort(task string) error { return fmt.Errorf("the port of %s is not k
 // Sets reports whether the tasks of a job get a variable of the environment from the job itself,
 // whatever its user has it be.
 func Sets(spec *proto.JobSpec, name string) bool {
-	_, sets := ownEnv(spec, Attempt{WorldChanged: true})[name]
+	_, sets := ownEnv(spec, framework.Attempt{WorldChanged: true})[name]
 	return sets
 }
 
 // ownEnv is what every task finds. The list of a role that is too large for a
 // variable is left out; checkLengths refuses jobs that are seen to use it.
-func ownEnv(spec *proto.JobSpec, a Attempt) map[string]string {
+func ownEnv(spec *proto.JobSpec, a framework.Attempt) map[string]string {
 	env := map[string]string{
 		"HOLDFAST_FRAMEWORK":  spec.Framework,
 		"HOLDFAST_TASK":       a.Task.Name,
@@ -95,14 +96,14 @@ func ownEnv(spec *proto.JobSpec, a Attempt) map[string]string {
 		"HOLDFAST_ATTEMPT":    strconv.Itoa(a.Number),
 		"HOLDFAST_GENERATION": strconv.Itoa(a.Generation),
 		"HOLDFAST_LOCAL_RANK": strconv.Itoa(a.Local),
-		"HOLDFAST_WORLD_MAX":  strconv.Itoa(frameworkOf(spec).mostProcesses(spec)),
+		"HOLDFAST_WORLD_MAX":  strconv.Itoa(mostProcesses(spec)),
 	}
 	if a.WorldChanged {
 		env["HOLDFAST_WORLD_CHANGED"] = "1"
 	}
 	for _, r := range spec.Roles {
 		name, list := hostsVariable(r.Name), strings.Join(hosts(spec, r.Name, a.Ports), ",")
-		if fits(name, list) { // else a program that has no use for it could not be started
+		if framework.Fits(name, list) { // else a program that has no use for it could not be started
 			env[name] = list
 		}
 	}
@@ -113,7 +114,7 @@ func ownEnv(spec *proto.JobSpec, a Attempt) map[string]string {
 // error file, and those that limit a process to GPUs.
 var taskVariables = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{visibleGPUs: true, orderOfGPUs: true}
-	m := Member{Locals: 1, Members: []Peer{{}}, TensorBoardPort: 1, Attempt: Attempt{Interface: "lo"}}
+	m := framework.Member{Locals: 1, Members: []framework.Peer{{}}, TensorBoardPort: 1, Attempt: framework.Attempt{Interface: "lo"}}
 	for _, f := range frameworks {
 		if f.ErrorFile != nil {
 			all[f.ErrorFile.Variable] = true

@@ -12,6 +12,7 @@ import (
 
 	"holdfast/hdfsckpt/formats"
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 	"holdfast/runtime/tasklog"
 )
 
@@ -26,8 +27,8 @@ func Complete(spec *proto.JobSpec) error {
 	if spec.Framework == "" {
 		spec.Framework, _ = ImpliedFramework(spec)
 	}
-	framework := find(spec.Framework)
-	if framework == nil {
+	f := find(spec.Framework)
+	if f == nil {
 		return fmt.Errorf("the framework %q is not known; use one of %s", spec.Framework, strings.Join(FrameworkNames(), ", "))
 	}
 	if err := checkRoles(spec); err != nil {
@@ -37,21 +38,21 @@ func Complete(spec *proto.JobSpec) error {
 	if len(spec.Roles) == 0 {
 		return errors.New("the job has no tasks; say how many it is to have, for example --worker 1")
 	}
-	if framework.AddRoles != nil {
-		framework.AddRoles(spec)
+	if f.AddRoles != nil {
+		f.AddRoles(spec)
 	}
 	if n := Count(spec); n > maxTasks {
 		return fmt.Errorf("the job has %d tasks; at most %d can have an address", n, maxTasks)
 	}
 	required := false
 	for _, r := range spec.Roles {
-		framework.completeProcesses(spec, r)
-		r.Loss, r.Completion = framework.rules(spec, r.Name)
-		r.SavesTogether = r.Loss == proto.LossRule_LOSS_RULE_ALL && framework.SavesTogether != nil && framework.SavesTogether(spec)
+		completeProcesses(f, spec, r)
+		r.Loss, r.Completion = rules(f, spec, r.Name)
+		r.SavesTogether = r.Loss == proto.LossRule_LOSS_RULE_ALL && f.SavesTogether != nil && f.SavesTogether(spec)
 		if r.Completion != proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
 			r.FinishMs = 0 // it decides itself when the job ends
 		}
-		if err := framework.checkMin(r); err != nil {
+		if err := checkMin(f, r); err != nil {
 			return err
 		}
 		required = required || r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED
@@ -68,10 +69,10 @@ func Complete(spec *proto.JobSpec) error {
 	if err := tasklog.CheckSteps(spec.Progress); err != nil {
 		return err
 	}
-	for _, f := range frameworks {
-		for _, o := range f.Options {
-			if f != framework && o.Given(spec) {
-				return fmt.Errorf("%s is for %s, and the framework is %s; use --framework %s, or leave %s out", o.Flag, o.For, framework.Name, f.Name, o.Flag)
+	for _, other := range frameworks {
+		for _, o := range other.Options {
+			if other != f && o.Given(spec) {
+				return fmt.Errorf("%s is for %s, and the framework is %s; use --framework %s, or leave %s out", o.Flag, o.For, f.Name, other.Name, o.Flag)
 			}
 		}
 	}
@@ -80,8 +81,8 @@ func Complete(spec *proto.JobSpec) error {
 			return err
 		}
 	}
-	if framework.Check != nil {
-		if err := framework.Check(spec); err != nil {
+	if f.Check != nil {
+		if err := f.Check(spec); err != nil {
 			return err
 		}
 	}
@@ -116,8 +117,19 @@ func checkRoles(spec *proto.JobSpec) error {
 	return nil
 }
 
+// rules returns what the loss and the end of a role's task mean for the job.
+func rules(f *framework.Framework, spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
+	switch {
+	case f.Observes(role):
+		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+	case f.Rules == nil:
+		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	}
+	return f.Rules(spec, role)
+}
+
 // checkMin refuses a start with fewer tasks where the framework has no use for it.
-func (f *Framework) checkMin(r *proto.RoleSpec) error {
+func checkMin(f *framework.Framework, r *proto.RoleSpec) error {
 	switch {
 	case r.Min == 0 || r.Min == r.Count:
 		return nil
@@ -141,21 +153,10 @@ func roleList(spec *proto.JobSpec) string {
 	return strings.Join(names, ", ")
 }
 
-// rules returns what the loss and the end of a role's task mean for the job.
-func (f *Framework) rules(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
-	switch {
-	case f.observes(role):
-		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_OPTIONAL
-	case f.Rules == nil:
-		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
-	}
-	return f.Rules(spec, role)
-}
-
 // Observes reports whether the tasks of a role only look on: the job's result does not depend on
 // them.
 func Observes(spec *proto.JobSpec, role string) bool {
-	return findRole(spec, role).GetCompletion() == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+	return framework.FindRole(spec, role).GetCompletion() == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
 }
 
 // Notes are what the framework of a complete spec has to say of what may not work, for a

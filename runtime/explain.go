@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"holdfast/runtime/framework"
 	"holdfast/runtime/tasklog"
 )
 
@@ -96,7 +97,7 @@ func (l *failurePatterns) raised(text string) []tasklog.Exception {
 
 // What programs say whatever their framework.
 var (
-	commonFailures = Failures{
+	commonFailures = framework.Failures{
 		Lost: []string{"ConnectionResetError", "ConnectionRefusedError", "ConnectionAbortedError", "BrokenPipeError"},
 		Any:  []string{"RuntimeError", "OSError", "EOFError", "TimeoutError"},
 		Phrases: []string{
@@ -108,35 +109,35 @@ var (
 
 	// outside is advice about causes outside the program, which may make it fail in
 	// any way: it comes before the frameworks' own.
-	outside = []Advice{
+	outside = []framework.Advice{
 		{
-			`(?i)No space left on device|Disk quota exceeded|The DiskSpace quota of .* is exceeded|The NameSpace quota .* is exceeded`,
-			"The disk, or the HDFS quota, is full: make room or raise the quota, then start the job again; it goes on from the newest complete checkpoint.",
+			Says: `(?i)No space left on device|Disk quota exceeded|The DiskSpace quota of .* is exceeded|The NameSpace quota .* is exceeded`,
+			Do:   "The disk, or the HDFS quota, is full: make room or raise the quota, then start the job again; it goes on from the newest complete checkpoint.",
 		},
 	}
 
 	// general is advice about any program: it comes after the frameworks' own.
-	general = []Advice{
+	general = []framework.Advice{
 		{
-			`(?:ModuleNotFoundError|ImportError): No module named`,
-			"A Python module is missing where the task runs: ship an environment that has it, as in --archives venv.tar.gz#venv -- venv/bin/python ..., or name a Python that has it.",
+			Says: `(?:ModuleNotFoundError|ImportError): No module named`,
+			Do:   "A Python module is missing where the task runs: ship an environment that has it, as in --archives venv.tar.gz#venv -- venv/bin/python ..., or name a Python that has it.",
 		},
-		{`(?i)CUDA_ERROR_OUT_OF_MEMORY`, useLessDeviceMemory},
+		{Says: `(?i)CUDA_ERROR_OUT_OF_MEMORY`, Do: framework.UseLessDeviceMemory},
 		{
-			`(?m)^MemoryError\b|Cannot allocate memory|std::bad_alloc`,
-			"The task used up its memory: give its role more, for example --worker-memory 4g.",
-		},
-		{
-			`(?i)CUDA driver version is insufficient|no CUDA-capable device is detected|Found no NVIDIA driver`,
-			"The task found no usable GPU: ask for one with --worker-gpus 1, and see that the node's driver is as new as the framework wants.",
+			Says: `(?m)^MemoryError\b|Cannot allocate memory|std::bad_alloc`,
+			Do:   "The task used up its memory: give its role more, for example --worker-memory 4g.",
 		},
 		{
-			`can't open file '[^']*': \[Errno 2\]`,
-			"The script is not where the task runs: ship it with --files, and name it in the command as it stands in the working directory.",
+			Says: `(?i)CUDA driver version is insufficient|no CUDA-capable device is detected|Found no NVIDIA driver`,
+			Do:   "The task found no usable GPU: ask for one with --worker-gpus 1, and see that the node's driver is as new as the framework wants.",
 		},
 		{
-			`(?i)address already in use|Could not start gRPC server|Failed to add port to server`,
-			"The task could not listen where it wanted to: another program has that port, or another task of the job, as where two take themselves for the same rank. Let it listen on {port}, or on its own entry of {ROLE_hosts}.",
+			Says: `can't open file '[^']*': \[Errno 2\]`,
+			Do:   "The script is not where the task runs: ship it with --files, and name it in the command as it stands in the working directory.",
+		},
+		{
+			Says: `(?i)address already in use|Could not start gRPC server|Failed to add port to server`,
+			Do:   "The task could not listen where it wanted to: another program has that port, or another task of the job, as where two take themselves for the same rank. Let it listen on {port}, or on its own entry of {ROLE_hosts}.",
 		},
 	}
 )
@@ -159,7 +160,7 @@ type compiledAdvice struct {
 
 var knownFailures = sync.OnceValue(func() *failurePatterns { return newFailurePatterns(frameworks) })
 
-func newFailurePatterns(frameworks []*Framework) *failurePatterns {
+func newFailurePatterns(frameworks []*framework.Framework) *failurePatterns {
 	lost, any, phrases := commonFailures.Lost, commonFailures.Any, commonFailures.Phrases
 	launchers := []string{}
 	advice := slices.Clone(outside)
@@ -188,10 +189,16 @@ func (l *failurePatterns) advise(text string) string {
 	return ""
 }
 
+// oneOf makes a regular expression of the names of exceptions, dotted or not, at
+// the beginning of a text.
+func oneOf(names []string) string {
+	return `^(?:[A-Za-z_]\w*\.)*(?:` + strings.Join(names, "|") + `)\b`
+}
+
 // FrameworkErrorFile returns the error file of an attempt with an environment: one
 // that the environment names already, or that of its framework, with the name that is
 // to be set then; nil if it has none.
-func FrameworkErrorFile(env map[string]string) (file *ErrorFile, name string) {
+func FrameworkErrorFile(env map[string]string) (file *framework.ErrorFile, name string) {
 	for _, f := range frameworks {
 		if f.ErrorFile != nil && env[f.ErrorFile.Variable] != "" {
 			return f.ErrorFile, env[f.ErrorFile.Variable]
@@ -201,10 +208,4 @@ func FrameworkErrorFile(env map[string]string) (file *ErrorFile, name string) {
 		return f.ErrorFile, ""
 	}
 	return nil, ""
-}
-
-// oneOf makes a regular expression of the names of exceptions, dotted or not, at
-// the beginning of a text.
-func oneOf(names []string) string {
-	return `^(?:[A-Za-z_]\w*\.)*(?:` + strings.Join(names, "|") + `)\b`
 }

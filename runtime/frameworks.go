@@ -4,17 +4,18 @@ import (
 	"slices"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // frameworks are all that there are, in the order in which they are offered and
 // consulted. The last one is for programs of any other kind.
-var frameworks = []*Framework{&tensorflow, &pytorch, &torchft, &jax, &horovod, &xgboost, &lightgbm, &ray, &mxnet, &none}
+var frameworks = []*framework.Framework{&tensorflow, &pytorch, &torchft, &jax, &horovod, &xgboost, &lightgbm, &ray, &mxnet, &none}
 
 // Frameworks returns all frameworks. The caller must not change them.
-func Frameworks() []*Framework { return slices.Clone(frameworks) }
+func Frameworks() []*framework.Framework { return slices.Clone(frameworks) }
 
 // find returns the framework of a name; nil if there is none.
-func find(name string) *Framework {
+func find(name string) *framework.Framework {
 	for _, f := range frameworks {
 		if f.Name == name {
 			return f
@@ -24,7 +25,7 @@ func find(name string) *Framework {
 }
 
 // frameworkOf returns the framework of a complete spec.
-func frameworkOf(spec *proto.JobSpec) *Framework {
+func frameworkOf(spec *proto.JobSpec) *framework.Framework {
 	if f := find(spec.Framework); f != nil {
 		return f
 	}

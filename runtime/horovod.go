@@ -6,17 +6,18 @@ import (
 	"strconv"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // horovod is Horovod with gloo, whatever it trains with. A rank that comes back alone
 // cannot join the others, so all begin again together.
-var horovod = Framework{
+var horovod = framework.Framework{
 	Name: "horovod", Title: "Horovod",
 	Modules:       []string{"horovod"},
 	Commands:      horovodLauncher.Commands,
 	LaunchModules: horovodLauncher.LaunchModules,
 	Imports:       []string{"horovod"},
-	Precedence:    leads,
+	Precedence:    framework.Leads,
 	Observers:     observers,
 	Rules:         allTogether,
 	Check:         checkHorovod,
@@ -24,7 +25,7 @@ var horovod = Framework{
 	Env:           horovodEnv,
 	Elastic:       true,
 	ProcessPerGPU: true, SharedGPUs: true, // scripts choose by hvd.local_rank()
-	Failures: Failures{
+	Failures: framework.Failures{
 		Any: []string{"HorovodInternalError"},
 		Phrases: []string{
 			`Connection closed by peer`, `Connection reset by peer`, `Timed out waiting`, `Read error`,
@@ -34,13 +35,13 @@ var horovod = Framework{
 }
 
 // horovodLauncher is what starts Horovod's own launcher.
-var horovodLauncher = Framework{Commands: []string{"horovodrun"}, LaunchModules: []string{"horovod.runner.launch"}}
+var horovodLauncher = framework.Framework{Commands: []string{"horovodrun"}, LaunchModules: []string{"horovod.runner.launch"}}
 
 // checkHorovod refuses Horovod's launcher, which would start all ranks by ssh from each
 // task.
 func checkHorovod(spec *proto.JobSpec) error {
 	for _, r := range spec.Roles {
-		if program := horovodLauncher.program(Words(spec, r.Name)); program != "" {
+		if program := horovodLauncher.Program(framework.Words(spec, r.Name)); program != "" {
 			return fmt.Errorf("%s starts the processes of a job on other nodes by ssh, and here the tasks are on their nodes already; leave it and its options out of the command, and say how many tasks there are to be: --worker N -- python train.py", program)
 		}
 	}
@@ -52,7 +53,7 @@ func checkHorovod(spec *proto.JobSpec) error {
 // rendezvous is a store of keys and values, served by HTTP
 // (horovod/runner/http/http_server.py); python/_holdfast/horovod.py serves it in the first
 // rank, on its task's port. The host's name is one for each task, as each is a node.
-func horovodEnv(m Member) map[string]string {
+func horovodEnv(m framework.Member) map[string]string {
 	if m.Observer {
 		return nil
 	}
@@ -77,7 +78,7 @@ func horovodEnv(m Member) map[string]string {
 
 		"HOROVOD_CONTROLLER":           "gloo",
 		"HOROVOD_CPU_OPERATIONS":       "gloo",
-		"HOROVOD_GLOO_RENDEZVOUS_ADDR": m.address(first.Host),
+		"HOROVOD_GLOO_RENDEZVOUS_ADDR": m.Address(first.Host),
 		"HOROVOD_GLOO_RENDEZVOUS_PORT": strconv.Itoa(first.Port),
 	}
 	maps.Copy(env, tonyEnv(m))

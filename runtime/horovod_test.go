@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 )
 
 // TestRanksOfHorovod: local and cross ranks are those of horovodrun, where tasks have
@@ -28,7 +29,7 @@ func TestRanksOfHorovod(t *testing.T) {
 		{2, 0, "4/5 0/1 2/3"},
 	} {
 		task := runtime.Tasks(job)[c.task]
-		_, env, err := runtime.Command(job, runtime.Attempt{Task: task, Local: c.local, Ports: ports, Addresses: map[string]string{"worker-0": "127.77.0.1"}, Interface: "eth3"})
+		_, env, err := runtime.Command(job, framework.Attempt{Task: task, Local: c.local, Ports: ports, Addresses: map[string]string{"worker-0": "127.77.0.1"}, Interface: "eth3"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +41,7 @@ func TestRanksOfHorovod(t *testing.T) {
 			t.Errorf("%s, process %d: %v, want %s", task.Name, c.local, env, c.want)
 		}
 	}
-	_, env, err := runtime.Command(job, runtime.Attempt{Task: runtime.Tasks(job)[3], Ports: ports})
+	_, env, err := runtime.Command(job, framework.Attempt{Task: runtime.Tasks(job)[3], Ports: ports})
 	if err != nil || env["HOROVOD_RANK"] != "" {
 		t.Errorf("the evaluator is a rank: %v, %v", env, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // FrameworkNames are the values of JobSpec.framework.
@@ -34,7 +35,7 @@ func ImpliedFramework(spec *proto.JobSpec) (name, why string) {
 	}
 	for _, f := range frameworks {
 		for _, command := range commands {
-			if program := f.program(command); program != "" {
+			if program := f.Program(command); program != "" {
 				return f.Name, "the command runs " + program
 			}
 		}
@@ -43,9 +44,9 @@ func ImpliedFramework(spec *proto.JobSpec) (name, why string) {
 }
 
 // launches reports whether a command starts the processes of a task itself.
-func (f *Framework) launches(command []string) bool {
+func launches(f *framework.Framework, command []string) bool {
 	other := find(f.StartedAs)
-	return f.program(command) != "" || other != nil && other.program(command) != ""
+	return f.Program(command) != "" || other != nil && other.Program(command) != ""
 }
 
 // imported are modules in a script's import statements, but for those in functions and
@@ -65,7 +66,7 @@ func StartedAs(framework, other string) bool {
 // ImportedFramework returns the framework whose modules a Python script imports, and
 // why, for a person; "" if it imports those of none, or of several of one precedence.
 func ImportedFramework(script []byte) (name, why string) {
-	var found *Framework
+	var found *framework.Framework
 	several := false
 	for _, m := range imported.FindAllSubmatch(bytes.TrimPrefix(script, byteOrderMark), -1) {
 		for _, item := range strings.Split(string(m[1])+string(m[2]), ",") {

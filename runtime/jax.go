@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // jax is JAX with several processes. A rank that comes back alone cannot join the
 // others, so all begin again together.
-var jax = Framework{
+var jax = framework.Framework{
 	Name: "jax", Title: "JAX",
 	Modules:       []string{"jax"},
 	Imports:       []string{"jax", "flax"},
@@ -21,13 +22,13 @@ var jax = Framework{
 	Elastic:       true,
 	SavesTogether: jaxSavesTogether,
 	Warm:          "jax",
-	Failures: Failures{
+	Failures: framework.Failures{
 		Any: []string{"XlaRuntimeError", "JaxRuntimeError", "ValueError"}, // the last is what a failure of gloo becomes
 		Phrases: []string{
 			`heartbeat timeout`, `\bBarrier timed out`, `tasks? (?:have|has) (?:crashed|died)`, `task .* set to ERROR`, `\bUNAVAILABLE: `,
 		},
 	},
-	Advice: []Advice{{`(?i)RESOURCE_EXHAUSTED: .*(?:GPU|OOM when allocating)`, useLessDeviceMemory}},
+	Advice: []framework.Advice{{Says: `(?i)RESOURCE_EXHAUSTED: .*(?:GPU|OOM when allocating)`, Do: framework.UseLessDeviceMemory}},
 }
 
 // jaxSavesTogether: jax.distributed.initialize has SIGTERM taken by the preemption service
@@ -44,7 +45,7 @@ func jaxSavesTogether(spec *proto.JobSpec) bool {
 // jaxEnv returns what jax.distributed.initialize reads; the coordinator is the
 // first rank. It reads JAX_COORDINATOR_ADDRESS by itself, and the others by
 // python/_holdfast/jax.py.
-func jaxEnv(m Member) map[string]string {
+func jaxEnv(m framework.Member) map[string]string {
 	if m.Observer {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 	"holdfast/test/ports"
 	"holdfast/test/pyenv"
 )
@@ -43,7 +44,7 @@ jax.distributed.shutdown()
 	}
 	port := ports.ForTest(t, 1)[0]
 	run := func(process int, settings ...string) (string, error) {
-		a := runtime.Attempt{Task: runtime.Tasks(job)[min(process, 1)], Local: max(0, process-1), Ports: map[string]int{"boss-0": port, "worker-0": 1}}
+		a := framework.Attempt{Task: runtime.Tasks(job)[min(process, 1)], Local: max(0, process-1), Ports: map[string]int{"boss-0": port, "worker-0": 1}}
 		_, env, err := runtime.Command(job, a)
 		if err != nil {
 			return "", err

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 	"holdfast/runtime/interpreter"
 )
 
 // torchLaunchers are what starts the processes of a task with PyTorch.
-var torchLaunchers = Framework{
+var torchLaunchers = framework.Framework{
 	Commands:      []string{"torchrun", "accelerate", "accelerate-launch", "deepspeed"},
 	LaunchModules: []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"},
 }
@@ -27,7 +28,7 @@ func interpreterOf(command []string) string {
 		return command[0]
 	case interpreter.IsShell(command[0]), path.Base(command[0]) == "env":
 		return onPath
-	case torchLaunchers.program(command) != "", path.Base(path.Dir(command[0])) == "bin":
+	case torchLaunchers.Program(command) != "", path.Base(path.Dir(command[0])) == "bin":
 		return path.Join(path.Dir(command[0]), onPath)
 	}
 	return onPath
@@ -45,7 +46,7 @@ func interpreterOf(command []string) string {
 // of their own. Otherwise those that torchrun starts again find addresses of the round before
 // in the store of its agents (next_rendezvous in
 // torch/distributed/elastic/rendezvous/dynamic_rendezvous.py), and wait for ever.
-func torchrunEnv(m Member) map[string]string {
+func torchrunEnv(m framework.Member) map[string]string {
 	local := m.Task.Name
 	if m.Forwarded { // peers come on ports that torchrun chooses
 		local = m.Host
@@ -73,8 +74,8 @@ const restartsItself = "with PyTorch 2.5 and newer, torchrun waits for ever wher
 // options may be variables of the job's environment, too.
 func torchrunNotes(spec *proto.JobSpec) []string {
 	for _, r := range spec.Roles {
-		words := Words(spec, r.Name)
-		if _, observer := observers[r.Name]; observer || torchLaunchers.program(words) == "" || r.Count*max(1, r.Processes) < 2 {
+		words := framework.Words(spec, r.Name)
+		if _, observer := observers[r.Name]; observer || torchLaunchers.Program(words) == "" || r.Count*max(1, r.Processes) < 2 {
 			continue
 		}
 		options := map[string]string{"max-restarts": spec.Env["PET_MAX_RESTARTS"], "rdzv-backend": spec.Env["PET_RDZV_BACKEND"]}
@@ -100,14 +101,14 @@ func torchrunNotes(spec *proto.JobSpec) []string {
 // deepspeedEnv returns what DeepSpeed's launcher is told, by
 // python/_holdfast/deepspeed.py, beside the variables of torchEnv: the tasks, as
 // NAME:PROCESSES. The list of a job that is too large for a variable is left out.
-func deepspeedEnv(m Member) map[string]string {
+func deepspeedEnv(m framework.Member) map[string]string {
 	const name = "HOLDFAST_DEEPSPEED_HOSTS"
 	var hosts []string
 	for _, p := range m.Members {
 		hosts = append(hosts, fmt.Sprintf("%s:%d", p.Host, p.Launched))
 	}
 	list := strings.Join(hosts, ",")
-	if !fits(name, list) {
+	if !framework.Fits(name, list) {
 		return nil
 	}
 	return map[string]string{name: list}
@@ -116,7 +117,7 @@ func deepspeedEnv(m Member) map[string]string {
 // tonyEnv returns the variables by which TonY tells every task which one it is
 // (ApplicationMaster.java in tony-core). It counts the tasks that the job waits for, which
 // parameter servers are not.
-func tonyEnv(m Member) map[string]string {
+func tonyEnv(m framework.Member) map[string]string {
 	awaited := 0
 	for _, p := range m.Members {
 		if p.Role != "ps" {
@@ -125,7 +126,7 @@ func tonyEnv(m Member) map[string]string {
 	}
 	return map[string]string{
 		"JOB_NAME":   m.Task.Role,
-		"TASK_INDEX": strconv.Itoa(m.index()),
+		"TASK_INDEX": strconv.Itoa(m.RoleIndex()),
 		"TASK_NUM":   strconv.Itoa(awaited),
 	}
 }

@@ -6,36 +6,37 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // lightgbm is LightGBM with several machines, which talk by sockets. None of them notices
 // that another was lost, so all begin again together.
-var lightgbm = Framework{
+var lightgbm = framework.Framework{
 	Name: "lightgbm", Title: "LightGBM",
 	Modules:      []string{"lightgbm"},
 	Commands:     []string{"lightgbm"},
 	Imports:      []string{"lightgbm"},
-	Precedence:   yields,
+	Precedence:   framework.Yields,
 	Observers:    observers,
 	Rules:        allTogether,
 	Check:        checkLightGBM,
 	Defaults:     python,
 	Env:          lightgbmEnv,
-	Placeholders: func(m Member) map[string]string { return map[string]string{"machines": machines(m)} },
-	Failures: Failures{
+	Placeholders: func(m framework.Member) map[string]string { return map[string]string{"machines": machines(m)} },
+	Failures: framework.Failures{
 		Any:     []string{"LightGBMError"},
 		Phrases: []string{`Connecting to rank \d+ failed`, `Socket (?:send|recv|accept) error`},
 	},
-	Advice: []Advice{{
-		`Machine list file doesn't contain the local machine`,
-		"LightGBM finds a machine's rank by an address of its own: leave the parameter machines out, or give it what LIGHTGBM_MACHINES or {machines} says, with local_listen_port={port}.",
+	Advice: []framework.Advice{{
+		Says: `Machine list file doesn't contain the local machine`,
+		Do:   "LightGBM finds a machine's rank by an address of its own: leave the parameter machines out, or give it what LIGHTGBM_MACHINES or {machines} says, with local_listen_port={port}.",
 	}},
 }
 
 // lightgbmEnv returns the values of LightGBM's parameters machines, num_machines and
 // local_listen_port. It has no environment variables of its own: python/_holdfast/lightgbm.py
 // has the parameters from these, and programs may.
-func lightgbmEnv(m Member) map[string]string {
+func lightgbmEnv(m framework.Member) map[string]string {
 	if m.Observer {
 		return nil
 	}
@@ -49,7 +50,7 @@ func lightgbmEnv(m Member) map[string]string {
 // machines is LightGBM's parameter of that name: the ranks' addresses, as numbers, in
 // order. LightGBM takes for its own rank that with an address of a network interface, and
 // the port on which it listens (Linkers in src/network/linkers_socket.cpp).
-func machines(m Member) string {
+func machines(m framework.Member) string {
 	list := make([]string, len(m.Members))
 	for i, p := range m.Members {
 		address := p.Virtual

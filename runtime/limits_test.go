@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 )
 
 // A job whose lists of hosts Linux would not let its tasks start with is refused,
@@ -43,7 +44,7 @@ func TestListsThatAreTooLong(t *testing.T) {
 		for _, task := range runtime.Tasks(s) {
 			ports[task.Name] = 65535
 		}
-		_, env, err := runtime.Command(s, runtime.Attempt{Task: runtime.Tasks(s)[1], Ports: ports})
+		_, env, err := runtime.Command(s, framework.Attempt{Task: runtime.Tasks(s)[1], Ports: ports})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // mxnet is MXNet with the parameter servers of its distributed KVStore (ps-lite). All tasks
@@ -13,11 +14,11 @@ import (
 // process (python/mxnet/kvstore_server.py). Nodes of ps-lite have numbers by which they come,
 // and none that is lost can come back, so all begin again together. Without the role server
 // each task trains for itself.
-var mxnet = Framework{
+var mxnet = framework.Framework{
 	Name: "mxnet", Title: "MXNet",
 	Modules:    []string{"mxnet"},
 	Imports:    []string{"mxnet"},
-	Precedence: yields,
+	Precedence: framework.Yields,
 	AddRoles:   addMXNetScheduler,
 	Observers:  observers,
 	Rules:      mxnetRules,
@@ -34,15 +35,15 @@ const (
 // addMXNetScheduler adds the scheduler to a job with servers that has none: as large as a
 // server, without GPUs.
 func addMXNetScheduler(spec *proto.JobSpec) {
-	if hasRole(spec, mxnetServer) && !hasRole(spec, mxnetScheduler) {
-		spec.Roles = append([]*proto.RoleSpec{likeRole(findRole(spec, mxnetServer), mxnetScheduler)}, spec.Roles...)
+	if framework.HasRole(spec, mxnetServer) && !framework.HasRole(spec, mxnetScheduler) {
+		spec.Roles = append([]*proto.RoleSpec{likeRole(framework.FindRole(spec, mxnetServer), mxnetScheduler)}, spec.Roles...)
 	}
 }
 
 // mxnetRules: servers and the scheduler end when the workers have.
 func mxnetRules(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
 	switch {
-	case !hasRole(spec, mxnetServer):
+	case !framework.HasRole(spec, mxnetServer):
 		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
 	case role == mxnetServer, role == mxnetScheduler:
 		return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_EITHER
@@ -51,7 +52,7 @@ func mxnetRules(spec *proto.JobSpec, role string) (proto.LossRule, proto.Complet
 }
 
 func checkMXNet(spec *proto.JobSpec) error {
-	if !hasRole(spec, mxnetServer) {
+	if !framework.HasRole(spec, mxnetServer) {
 		return nil
 	}
 	for _, r := range spec.Roles {
@@ -72,7 +73,7 @@ func checkMXNet(spec *proto.JobSpec) error {
 // mxnetEnv returns what DMLC's launchers give to the processes that they start, for ps-lite
 // (src/postoffice.cc and src/van.cc there). The scheduler listens on its task's port, at the
 // address that it tells, and all others on ports that they tell it.
-func mxnetEnv(m Member) map[string]string {
+func mxnetEnv(m framework.Member) map[string]string {
 	env := map[string]string{"DMLC_ROLE": m.Task.Role, "DMLC_NODE_HOST": m.Host}
 	workers, servers := 0, 0
 	for _, p := range m.Members {
@@ -80,7 +81,7 @@ func mxnetEnv(m Member) map[string]string {
 		case mxnetServer:
 			servers++
 		case mxnetScheduler:
-			env["DMLC_PS_ROOT_URI"], env["DMLC_PS_ROOT_PORT"] = m.address(p.Host), strconv.Itoa(p.Port)
+			env["DMLC_PS_ROOT_URI"], env["DMLC_PS_ROOT_PORT"] = m.Address(p.Host), strconv.Itoa(p.Port)
 			if p.Task == m.Task && m.Host != "" {
 				env["DMLC_PS_ROOT_URI"] = m.Host
 			}

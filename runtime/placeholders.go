@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // placeholder is a word in braces that a $ does not claim for a shell. RE2 has
@@ -17,7 +18,7 @@ var placeholder = regexp.MustCompile(`(^|[^$])\{([A-Za-z][A-Za-z0-9_-]*)\}`)
 // Left returns the words in braces that Command leaves in text as they are, and
 // those in whose place it would put something.
 func Left(spec *proto.JobSpec, text string) (left, known []string) {
-	values := placeholders(spec, Attempt{})
+	values := placeholders(spec, framework.Attempt{})
 	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
 		if _, ok := values[m[2]]; !ok {
 			left = append(left, m[2])
@@ -31,7 +32,7 @@ func Left(spec *proto.JobSpec, text string) (left, known []string) {
 func Placeholders() []string {
 	names := map[string]bool{}
 	for _, f := range frameworks {
-		for name := range placeholders(&proto.JobSpec{Framework: f.Name}, Attempt{}) {
+		for name := range placeholders(&proto.JobSpec{Framework: f.Name}, framework.Attempt{}) {
 			if !strings.HasSuffix(name, "_hosts") {
 				names[name] = true
 			}
@@ -40,7 +41,7 @@ func Placeholders() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func placeholders(spec *proto.JobSpec, a Attempt) map[string]string {
+func placeholders(spec *proto.JobSpec, a framework.Attempt) map[string]string {
 	values := map[string]string{
 		// A script that takes --ps_hosts takes it empty as well, so jobs
 		// without such a role need no other command line.
@@ -49,9 +50,8 @@ func placeholders(spec *proto.JobSpec, a Attempt) map[string]string {
 	for _, r := range spec.Roles {
 		values[r.Name+"_hosts"] = strings.Join(hosts(spec, r.Name, a.Ports), ",")
 	}
-	f := frameworkOf(spec)
-	m := f.member(spec, a)
-	maps.Copy(values, m.placeholders())
+	f, m := frameworkOf(spec), member(spec, a)
+	maps.Copy(values, memberPlaceholders(m))
 	if f.Placeholders != nil {
 		maps.Copy(values, f.Placeholders(m))
 	}
@@ -70,19 +70,19 @@ func placeholders(spec *proto.JobSpec, a Attempt) map[string]string {
 	return values
 }
 
-// placeholders are those that tell where a member stands among the others. An
+// memberPlaceholders are those that tell where a member stands among the others. An
 // observer has no rank, and gets none.
-func (m Member) placeholders() map[string]string {
+func memberPlaceholders(m framework.Member) map[string]string {
 	values := map[string]string{
 		"rank": "", "node_rank": "", "world_size": strconv.Itoa(m.World()),
 		"local_rank": strconv.Itoa(m.Local), "local_world_size": strconv.Itoa(m.Locals),
-		"master_addr": "", "master_port": "", "cluster_json": m.clusterJSON(),
+		"master_addr": "", "master_port": "", "cluster_json": m.ClusterJSON(),
 	}
 	if !m.Observer {
 		values["rank"], values["node_rank"] = strconv.Itoa(m.Rank), strconv.Itoa(m.Node)
 	}
 	if len(m.Members) > 0 {
-		values["master_addr"] = m.address(m.Members[0].Host)
+		values["master_addr"] = m.Address(m.Members[0].Host)
 		values["master_port"] = strconv.Itoa(m.Members[0].Port)
 	}
 	return values

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // mostPorts is how many ports a task can have.
@@ -16,12 +17,12 @@ func portPlaceholder(i int) string { return "port" + strconv.Itoa(i+2) }
 // MorePorts returns how many ports a task of a complete spec has beside the one by which
 // its peers know it: those that its command or the job's environment name, and
 // TensorBoard's.
-func MorePorts(spec *proto.JobSpec, task Task) int {
+func MorePorts(spec *proto.JobSpec, task framework.Task) int {
 	n := 0
 	if f := frameworkOf(spec); f.TensorBoard != nil && f.TensorBoard(spec, task) {
 		n = 1
 	}
-	texts := append([]string{}, Words(spec, task.Role)...)
+	texts := append([]string{}, framework.Words(spec, task.Role)...)
 	for _, v := range spec.Env {
 		texts = append(texts, v)
 	}

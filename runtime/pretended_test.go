@@ -11,31 +11,34 @@ import (
 	"time"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 	"holdfast/test/sources"
 )
 
 // pretended is a framework as a new one would be written: this value in a file of its
 // own, and a row in frameworks.
-var pretended = Framework{
+var pretended = framework.Framework{
 	Name: "pretended", Title: "Pretended",
 	Commands:  []string{"pretendrun"},
 	Observers: map[string]time.Duration{"watcher": time.Minute},
 	Rules:     allTogether,
-	Options: []Option{{
+	Options: []framework.Option{{
 		Flag: "--pretend", For: "pretended scripts",
 		Given: func(s *proto.JobSpec) bool { return s.Name == "pretend" },
 	}},
-	Env:       func(m Member) map[string]string { return map[string]string{"PRETENDED_RANK": strconv.Itoa(m.Rank)} },
-	Failures:  Failures{Lost: []string{"PretendedPeerError"}},
-	Advice:    []Advice{{"pretended trouble", "Pretend less."}},
-	ErrorFile: &ErrorFile{Variable: "PRETENDED_ERRORS"},
+	Env: func(m framework.Member) map[string]string {
+		return map[string]string{"PRETENDED_RANK": strconv.Itoa(m.Rank)}
+	},
+	Failures:  framework.Failures{Lost: []string{"PretendedPeerError"}},
+	Advice:    []framework.Advice{{Says: "pretended trouble", Do: "Pretend less."}},
+	ErrorFile: &framework.ErrorFile{Variable: "PRETENDED_ERRORS"},
 	Modules:   []string{"pretended-cpu"},
 }
 
 // TestOneFileAddsAFramework: what there is to know of one follows from its value.
 func TestOneFileAddsAFramework(t *testing.T) {
 	saved := frameworks
-	frameworks = append([]*Framework{&pretended}, saved...)
+	frameworks = append([]*framework.Framework{&pretended}, saved...)
 	defer func() { frameworks = saved }()
 
 	job := &proto.JobSpec{Command: []string{"/opt/bin/pretendrun"}, Roles: []*proto.RoleSpec{{Name: "watcher", Count: 1}, {Name: "worker", Count: 2}}}
@@ -48,7 +51,7 @@ func TestOneFileAddsAFramework(t *testing.T) {
 	if r := job.Roles[1]; r.Loss != proto.LossRule_LOSS_RULE_ALL {
 		t.Errorf("the member: %v", r)
 	}
-	_, env, err := Command(job, Attempt{Task: Tasks(job)[2], Ports: map[string]int{"watcher-0": 1, "worker-0": 2, "worker-1": 3}})
+	_, env, err := Command(job, framework.Attempt{Task: Tasks(job)[2], Ports: map[string]int{"watcher-0": 1, "worker-0": 2, "worker-1": 3}})
 	if err != nil || env["PRETENDED_RANK"] != "1" {
 		t.Errorf("environment %v, %v", env, err)
 	}
@@ -67,7 +70,7 @@ func TestOneFileAddsAFramework(t *testing.T) {
 		t.Errorf("advice: %+v", v)
 	}
 	// Package doctor looks for the modules of Frameworks.
-	if !slices.ContainsFunc(Frameworks(), func(f *Framework) bool { return slices.Contains(f.Modules, "pretended-cpu") }) {
+	if !slices.ContainsFunc(Frameworks(), func(f *framework.Framework) bool { return slices.Contains(f.Modules, "pretended-cpu") }) {
 		t.Error("doctor does not look for its modules")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 	"holdfast/runtime/interpreter"
 )
 
@@ -14,15 +15,15 @@ import (
 // A launcher starts them itself, and is told how many. A command that is neither a known
 // launcher nor a Python script may be either, a shell script for one: it is started once,
 // unless the user asks for several processes.
-func (f *Framework) completeProcesses(spec *proto.JobSpec, r *proto.RoleSpec) {
-	command, asked := Words(spec, r.Name), r.Processes > 0
+func completeProcesses(f *framework.Framework, spec *proto.JobSpec, r *proto.RoleSpec) {
+	command, asked := framework.Words(spec, r.Name), r.Processes > 0
 	if !asked {
 		r.Processes = 1
-		if f.ProcessPerGPU && !f.observes(r.Name) {
+		if f.ProcessPerGPU && !f.Observes(r.Name) {
 			r.Processes = max(1, r.Gpus)
 		}
 	}
-	r.Launcher = f.launches(command) || !asked && !runsPython(command)
+	r.Launcher = launches(f, command) || !asked && !runsPython(command)
 }
 
 // runsPython reports whether a command is a Python interpreter or a Python script, with
@@ -34,7 +35,7 @@ func runsPython(command []string) bool {
 // Processes returns how many processes a task of a role is started as. The spec is
 // complete.
 func Processes(spec *proto.JobSpec, role string) int {
-	if r := findRole(spec, role); r != nil && !r.Launcher {
+	if r := framework.FindRole(spec, role); r != nil && !r.Launcher {
 		return max(1, int(r.Processes))
 	}
 	return 1
@@ -43,7 +44,23 @@ func Processes(spec *proto.JobSpec, role string) int {
 // launchedProcesses returns how many processes a task of a role runs the program as, whether
 // it is started as them or starts them. The spec is complete.
 func launchedProcesses(spec *proto.JobSpec, role string) int {
-	return max(1, int(findRole(spec, role).GetProcesses()))
+	return max(1, int(framework.FindRole(spec, role).GetProcesses()))
+}
+
+// mostProcesses is how many processes the tasks of all members run the program as, whoever
+// starts them, where no task is absent.
+func mostProcesses(spec *proto.JobSpec) int {
+	f, n := frameworkOf(spec), 0
+	for _, r := range spec.Roles {
+		if !f.Observes(r.Name) {
+			each := Processes(spec, r.Name)
+			if f.TellsLaunchers {
+				each = launchedProcesses(spec, r.Name)
+			}
+			n += int(r.Count) * each
+		}
+	}
+	return n
 }
 
 // AsksForGPUs returns how many GPUs each task of a role asks for. others reports whether
@@ -70,7 +87,7 @@ const (
 const noGPU = "-1"
 
 // gpus returns the variables that limit one of a task's processes to GPUs.
-func (f *Framework) gpus(a Attempt, processes int) map[string]string {
+func gpus(f *framework.Framework, a framework.Attempt, processes int) map[string]string {
 	if a.GPUs == nil {
 		return nil
 	}
@@ -94,20 +111,4 @@ func share(list []string, process, processes int) []string {
 	}
 	from := process * len(list) / processes
 	return list[from:max(from+1, (process+1)*len(list)/processes)]
-}
-
-// mostProcesses is how many processes the tasks of all members run the program as, whoever
-// starts them, where no task is absent.
-func (f *Framework) mostProcesses(spec *proto.JobSpec) int {
-	n := 0
-	for _, r := range spec.Roles {
-		if !f.observes(r.Name) {
-			each := Processes(spec, r.Name)
-			if f.TellsLaunchers {
-				each = launchedProcesses(spec, r.Name)
-			}
-			n += int(r.Count) * each
-		}
-	}
-	return n
 }

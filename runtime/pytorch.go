@@ -6,11 +6,12 @@ import (
 	"strconv"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // pytorch is PyTorch with torch.distributed. All-reduce has no use for a rank that
 // comes back alone, so all ranks begin again together.
-var pytorch = Framework{
+var pytorch = framework.Framework{
 	Name: "pytorch", Title: "PyTorch",
 	Modules:       []string{"torch"},
 	Commands:      torchLaunchers.Commands,
@@ -25,8 +26,8 @@ var pytorch = Framework{
 	ProcessPerGPU: true, SharedGPUs: true, TellsLaunchers: true,
 	Elastic:   true,
 	Warm:      "torch",
-	ErrorFile: &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
-	Failures: Failures{
+	ErrorFile: &framework.ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
+	Failures: framework.Failures{
 		Lost:      []string{"ncclRemoteError", "DistNetworkError", "DistStoreError", "RendezvousConnectionError", "RendezvousTimeoutError"},
 		Any:       []string{"DistBackendError", "DistError"},
 		Launchers: []string{"ChildFailedError"}, // torchrun
@@ -37,15 +38,15 @@ var pytorch = Framework{
 			`client socket has timed out`, `seconds waiting for clients`,
 		},
 	},
-	Advice: []Advice{
-		{`(?i)CUDA out of memory|OutOfMemoryError: (?:CUDA|HIP)`, useLessDeviceMemory},
+	Advice: []framework.Advice{
+		{Says: `(?i)CUDA out of memory|OutOfMemoryError: (?:CUDA|HIP)`, Do: framework.UseLessDeviceMemory},
 		{
-			`Duplicate GPU detected`, // ncclInvalidUsage, as NCCL's last error
-			"Two ranks use the same GPU: let each process use the one of its LOCAL_RANK, and ask for as many GPUs as a task has processes (--worker-gpus, --worker-processes).",
+			Says: `Duplicate GPU detected`, // ncclInvalidUsage, as NCCL's last error
+			Do:   "Two ranks use the same GPU: let each process use the one of its LOCAL_RANK, and ask for as many GPUs as a task has processes (--worker-gpus, --worker-processes).",
 		},
 		{
-			`(?m)^(?:\[\w+\]: ?)?terminate called without an active exception`,
-			"A thread of native code was still at work when its process ended, as PyTorch's Gloo may be where a program ends without torch.distributed.destroy_process_group(): call it at the program's end.",
+			Says: `(?m)^(?:\[\w+\]: ?)?terminate called without an active exception`,
+			Do:   "A thread of native code was still at work when its process ended, as PyTorch's Gloo may be where a program ends without torch.distributed.destroy_process_group(): call it at the program's end.",
 		},
 	},
 }
@@ -58,7 +59,7 @@ func allTogether(*proto.JobSpec, string) (proto.LossRule, proto.CompletionRule) 
 // pytorchEnv returns what the launchers of PyTorch's programs give to the processes that they
 // start, and what they read themselves. INIT_METHOD and WORLD are TonY's
 // (PyTorchRuntime.java in tony-core), which has the first worker for INIT_METHOD.
-func pytorchEnv(m Member) map[string]string {
+func pytorchEnv(m framework.Member) map[string]string {
 	env := torchEnv(m)
 	if env == nil {
 		return nil
@@ -91,7 +92,7 @@ func pytorchShim(*proto.JobSpec) map[string]string {
 // environment, and says so where they differ from its num_nodes and devices.
 // TORCHELASTIC_USE_AGENT_STORE is not set: no agent serves the store, so rank 0 does
 // (_create_c10d_store in torch/distributed/rendezvous.py).
-func torchEnv(m Member) map[string]string {
+func torchEnv(m framework.Member) map[string]string {
 	if m.Observer {
 		return nil
 	}

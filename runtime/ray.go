@@ -7,17 +7,18 @@ import (
 	"strconv"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // ray is Ray: each task is a node of one cluster, and the head's runs the program. What
 // Ray itself makes again when a worker is lost is the program's to say (max_retries,
 // FailureConfig). With the head everything is lost that Ray knows: then the workers, in the
 // same attempts, leave the cluster and join the next (python/_holdfast/ray.py).
-var ray = Framework{
+var ray = framework.Framework{
 	Name: "ray", Title: "Ray",
 	Modules:    []string{"ray"},
 	Imports:    []string{"ray"},
-	Precedence: leads,
+	Precedence: framework.Leads,
 	AddRoles:   addRayHead,
 	Observers:  observers,
 	Rules:      rayRules,
@@ -25,16 +26,16 @@ var ray = Framework{
 	Defaults:   rayDefaults,
 	Env:        rayEnv,
 	Launch:     launchRay,
-	Failures: Failures{
+	Failures: framework.Failures{
 		Lost: []string{"NodeDiedError", "OwnerDiedError", "ObjectLostError", "ActorUnavailableError"},
 		Any:  []string{"ActorDiedError", "RayActorError", "WorkerCrashedError"},
 		Phrases: []string{ // of ray/exceptions.py
 			`The actor died unexpectedly`, `The actor is dead because its (?:node|owner) has died`, `The worker died unexpectedly`,
 		},
 	},
-	Advice: []Advice{{
-		`When connecting to an existing cluster, (?:num_cpus|num_gpus|resources|object_store_memory)`,
-		"The script gives ray.init the size of a cluster of its own. Leave that out, and choose with --ROLE-vcores, --ROLE-gpus and --ROLE-memory; or run the script with --framework none.",
+	Advice: []framework.Advice{{
+		Says: `When connecting to an existing cluster, (?:num_cpus|num_gpus|resources|object_store_memory)`,
+		Do:   "The script gives ray.init the size of a cluster of its own. Leave that out, and choose with --ROLE-vcores, --ROLE-gpus and --ROLE-memory; or run the script with --framework none.",
 	}},
 }
 
@@ -44,7 +45,7 @@ const rayHead = "head"
 // addRayHead adds the head to a job that has none: as large as a task of its first role,
 // without GPUs.
 func addRayHead(spec *proto.JobSpec) {
-	if hasRole(spec, rayHead) {
+	if framework.HasRole(spec, rayHead) {
 		return
 	}
 	spec.Roles = append([]*proto.RoleSpec{likeRole(spec.Roles[0], rayHead)}, spec.Roles...)
@@ -83,7 +84,7 @@ var rayDefaults = func() map[string]string {
 }()
 
 // rayEnv returns what ray.init reads where it is given no address, or "auto".
-func rayEnv(m Member) map[string]string {
+func rayEnv(m framework.Member) map[string]string {
 	if m.Observer {
 		return nil
 	}
@@ -91,12 +92,12 @@ func rayEnv(m Member) map[string]string {
 }
 
 // rayAddress is that of Ray's head as an attempt reaches it.
-func rayAddress(m Member) string {
+func rayAddress(m framework.Member) string {
 	for _, p := range m.Members {
 		if p.Role != rayHead {
 			continue
 		}
-		host := m.address(p.Host)
+		host := m.Address(p.Host)
 		if p.Task == m.Task && m.Host != "" { // Ray takes it for the node's address, too
 			host = m.Host
 		}
@@ -107,11 +108,11 @@ func rayAddress(m Member) string {
 
 // launchRay returns the command of python/_holdfast/ray.py, with the arguments of ray start
 // that say how large the node is. Ray's own choice would be the whole machine.
-func launchRay(spec *proto.JobSpec, m Member, command []string) []string {
+func launchRay(spec *proto.JobSpec, m framework.Member, command []string) []string {
 	if m.Observer {
 		return command
 	}
-	role := findRole(spec, m.Task.Role)
+	role := framework.FindRole(spec, m.Task.Role)
 	objects := role.MemoryMb << 20 * 3 / 10 // as much of the container as Ray would take of the machine
 	args := []string{interpreterOf(command), "-m", "_holdfast.ray",
 		fmt.Sprintf("--num-cpus=%d", max(1, role.Vcores)),

@@ -16,6 +16,7 @@ import (
 	"holdfast/container/proctree"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 	"holdfast/test/ports"
 	"holdfast/test/pyenv"
 )
@@ -76,7 +77,7 @@ func TestCommandsOfRay(t *testing.T) {
 		"env/bin/python3 -m _holdfast.ray --num-cpus=8 --object-store-memory=3221225472 --memory=7516192768 --num-gpus=2; RAY_ADDRESS=head-0:20000",
 		"env/bin/python3 -u train.py tensorboard-0; RAY_ADDRESS=",
 	} {
-		argv, env, err := runtime.Command(job, runtime.Attempt{Task: runtime.Tasks(job)[i], Ports: ports, Host: "node7"})
+		argv, env, err := runtime.Command(job, framework.Attempt{Task: runtime.Tasks(job)[i], Ports: ports, Host: "node7"})
 		if got := strings.Join(argv, " ") + "; RAY_ADDRESS=" + env["RAY_ADDRESS"]; err != nil || got != want {
 			t.Errorf("%s: %v\n%s, want\n%s", runtime.Tasks(job)[i].Name, err, got, want)
 		}
@@ -105,8 +106,8 @@ type rayTask struct {
 func startRay(t *testing.T, job *proto.JobSpec, name string, ports map[string]int, hosts map[string]string) *rayTask {
 	t.Helper()
 	tasks := runtime.Tasks(job)
-	task := tasks[slices.IndexFunc(tasks, func(o runtime.Task) bool { return o.Name == name })]
-	argv, env, err := runtime.Command(job, runtime.Attempt{Task: task, Ports: ports, Host: hosts[name], Addresses: hosts})
+	task := tasks[slices.IndexFunc(tasks, func(o framework.Task) bool { return o.Name == name })]
+	argv, env, err := runtime.Command(job, framework.Attempt{Task: task, Ports: ports, Host: hosts[name], Addresses: hosts})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 	"holdfast/test/bound"
 )
 
@@ -161,7 +162,7 @@ func TestRolesWithoutTasksAreDropped(t *testing.T) {
 
 func TestTasks(t *testing.T) {
 	got := runtime.Tasks(spec("none", "worker", 2, "ps", 1))
-	want := []runtime.Task{{Name: "worker-0", Role: "worker", Index: 0}, {Name: "worker-1", Role: "worker", Index: 1}, {Name: "ps-0", Role: "ps", Index: 0}}
+	want := []framework.Task{{Name: "worker-0", Role: "worker", Index: 0}, {Name: "worker-1", Role: "worker", Index: 1}, {Name: "ps-0", Role: "ps", Index: 0}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -193,8 +194,8 @@ func peers(s *proto.JobSpec) map[string]int {
 }
 
 // attempt is the third of a task, after all were started again once.
-func attempt(s *proto.JobSpec, task runtime.Task) runtime.Attempt {
-	return runtime.Attempt{Task: task, Number: 2, Generation: 1, Job: "job-7", Ports: peers(s), Host: "n7.example"}
+func attempt(s *proto.JobSpec, task framework.Task) framework.Attempt {
+	return framework.Attempt{Task: task, Number: 2, Generation: 1, Job: "job-7", Ports: peers(s), Host: "n7.example"}
 }
 
 func command(t *testing.T, s *proto.JobSpec, name string) ([]string, map[string]string) {
@@ -498,11 +499,11 @@ func TestCommandNeedsPorts(t *testing.T) {
 	for _, missing := range []string{"ps-0", "worker-0"} {
 		p := peers(s)
 		p[missing] = 0
-		if _, _, err := runtime.Command(s, runtime.Attempt{Task: runtime.Tasks(s)[1], Ports: p}); err == nil || !strings.Contains(err.Error(), missing) {
+		if _, _, err := runtime.Command(s, framework.Attempt{Task: runtime.Tasks(s)[1], Ports: p}); err == nil || !strings.Contains(err.Error(), missing) {
 			t.Errorf("without the port of %s: %v", missing, err)
 		}
 	}
-	if _, _, err := runtime.Command(s, attempt(s, runtime.Task{Name: "ps-7", Role: "ps", Index: 7})); err == nil {
+	if _, _, err := runtime.Command(s, attempt(s, framework.Task{Name: "ps-7", Role: "ps", Index: 7})); err == nil {
 		t.Error("ps-7 is no task of the job")
 	}
 }

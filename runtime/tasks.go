@@ -7,15 +7,16 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // Tasks lists the tasks of a job, roles in the user's order. The order never
 // changes while the job lives: addresses and ranks follow from it.
-func Tasks(spec *proto.JobSpec) []Task {
-	var all []Task
+func Tasks(spec *proto.JobSpec) []framework.Task {
+	var all []framework.Task
 	for _, r := range spec.Roles {
 		for i := range int(r.Count) {
-			all = append(all, Task{Name: taskName(r.Name, i), Role: r.Name, Index: i})
+			all = append(all, framework.Task{Name: taskName(r.Name, i), Role: r.Name, Index: i})
 		}
 	}
 	return all
@@ -60,7 +61,7 @@ func PeerPort(job string, i int) int {
 // hosts is the value of {ROLE_hosts}. One without a port has no address to tell.
 func hosts(spec *proto.JobSpec, role string, peers map[string]int) []string {
 	list := []string{}
-	for i := range int(findRole(spec, role).Count) {
+	for i := range int(framework.FindRole(spec, role).Count) {
 		name := taskName(role, i)
 		if port := peers[name]; port != 0 {
 			list = append(list, name+":"+strconv.Itoa(port))
@@ -73,3 +74,6 @@ func hosts(spec *proto.JobSpec, role string, peers map[string]int) []string {
 func variable(role string) string {
 	return strings.ToUpper(strings.ReplaceAll(role, "-", "_"))
 }
+
+// hostsVariable holds the addresses of a role's tasks.
+func hostsVariable(role string) string { return "HOLDFAST_" + variable(role) + "_HOSTS" }

@@ -7,17 +7,18 @@ import (
 	"strconv"
 
 	"holdfast/proto"
+	"holdfast/runtime/framework"
 )
 
 // torchft is PyTorch with torchft: each task is a replica group, which holds the whole
 // model. Groups agree on their members at each step through the lighthouse. One that is
 // lost comes back alone and has the model from a peer; the others meanwhile go on.
-var torchft = Framework{
+var torchft = framework.Framework{
 	Name: "torchft", Title: "torchft",
 	Modules:    []string{"torchft"},
-	Implied:    func(s *proto.JobSpec) bool { return hasRole(s, torchftReplica) },
+	Implied:    func(s *proto.JobSpec) bool { return framework.HasRole(s, torchftReplica) },
 	Imports:    []string{"torchft"},
-	Precedence: leads,
+	Precedence: framework.Leads,
 	StartedAs:  pytorch.Name,
 	AddRoles:   addLighthouse,
 	Observers:  observers,
@@ -29,7 +30,7 @@ var torchft = Framework{
 	ProcessPerGPU: true, SharedGPUs: true, TellsLaunchers: true,
 	Warm:      pytorch.Warm,
 	ErrorFile: pytorch.ErrorFile,
-	Failures: Failures{
+	Failures: framework.Failures{
 		Any: []string{"RuntimeError", "TimeoutError", "AttributeError"},
 		Phrases: []string{
 			`lighthouse quorum failed`, `Failed to connect to lighthouse`, // src/manager.rs
@@ -52,13 +53,13 @@ const lighthouseMB = 1 << 10
 // none. It lets replica groups go on for as long as the job's minimum of them is there,
 // which is one where the user names none.
 func addLighthouse(spec *proto.JobSpec) {
-	if !hasRole(spec, torchftLighthouse) {
+	if !framework.HasRole(spec, torchftLighthouse) {
 		other := max(0, slices.IndexFunc(spec.Roles, func(r *proto.RoleSpec) bool { return isReplica(r.Name) }))
 		r := likeRole(spec.Roles[other], torchftLighthouse)
 		r.MemoryMb, r.Vcores, r.MemoryMaxMb = min(r.MemoryMb, lighthouseMB), 1, 0
 		spec.Roles = append([]*proto.RoleSpec{r}, spec.Roles...)
 	}
-	r := findRole(spec, torchftLighthouse)
+	r := framework.FindRole(spec, torchftLighthouse)
 	r.Coordinates = true
 	if len(r.Command) > 0 {
 		return
@@ -89,7 +90,7 @@ func torchftRules(_ *proto.JobSpec, role string) (proto.LossRule, proto.Completi
 }
 
 func checkTorchFT(spec *proto.JobSpec) error {
-	switch r := findRole(spec, torchftLighthouse); {
+	switch r := framework.FindRole(spec, torchftLighthouse); {
 	case r.Count > 1:
 		return fmt.Errorf("replica groups of torchft meet at one lighthouse, and the job has %d; use --lighthouse 1", r.Count)
 	case r.Processes > 1:
@@ -110,11 +111,11 @@ var torchftDefaults = func() map[string]string {
 // and torchft's own variables. Peers reach the group's store and its manager at the address
 // that the group tells the lighthouse: the task's virtual one, which is the same everywhere.
 // The manager takes it from HOLDFAST_TORCHFT_HOST (python/_holdfast/torchft.py).
-func torchftEnv(m Member) map[string]string {
+func torchftEnv(m framework.Member) map[string]string {
 	if m.Observer {
 		return nil
 	}
-	var own Peer
+	var own framework.Peer
 	groups, group := 0, 0
 	env := map[string]string{}
 	for _, p := range m.Members {
@@ -124,7 +125,7 @@ func torchftEnv(m Member) map[string]string {
 		if isReplica(p.Role) {
 			groups++
 		} else {
-			env["TORCHFT_LIGHTHOUSE"] = fmt.Sprintf("http://%s:%d", m.address(p.Host), p.Port)
+			env["TORCHFT_LIGHTHOUSE"] = fmt.Sprintf("http://%s:%d", m.Address(p.Host), p.Port)
 		}
 	}
 	if !isReplica(m.Task.Role) {
@@ -135,7 +136,7 @@ func torchftEnv(m Member) map[string]string {
 		own.Host = m.Host
 	}
 	alone := m
-	alone.Members, alone.Node, alone.Rank = []Peer{own}, 0, m.Local
+	alone.Members, alone.Node, alone.Rank = []framework.Peer{own}, 0, m.Local
 	maps.Copy(env, torchEnv(alone))
 	env["PET_LOCAL_ADDR"], env["HOLDFAST_TORCHFT_HOST"] = own.Host, own.Host
 	env["REPLICA_GROUP_ID"], env["NUM_REPLICA_GROUPS"] = strconv.Itoa(group), strconv.Itoa(groups)

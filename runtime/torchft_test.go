@@ -6,6 +6,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 )
 
 // TestRolesOfTorchFT: a job of torchft has a lighthouse, which is small and serves; each
@@ -28,7 +29,7 @@ func TestRolesOfTorchFT(t *testing.T) {
 			t.Errorf("%s: %v and %v", r.Name, r.Loss, r.Completion)
 		}
 	}
-	argv, _, err := runtime.Command(job, runtime.Attempt{Task: runtime.Tasks(job)[0], Ports: fixedPorts(job)})
+	argv, _, err := runtime.Command(job, framework.Attempt{Task: runtime.Tasks(job)[0], Ports: fixedPorts(job)})
 	if got := strings.Join(argv, " "); err != nil || got != "env/bin/python3 -m _holdfast.lighthouse --min_replicas 2 --bind [::]:20000" {
 		t.Errorf("the lighthouse is started as %q, %v", got, err)
 	}
@@ -75,8 +76,8 @@ func TestEnvironmentOfTorchFT(t *testing.T) {
 		forwarded bool
 		host      string
 	}{"steered": {false, "127.77.0.3"}, "forwarded": {true, "node7"}} {
-		_, env, err := runtime.Command(job, runtime.Attempt{
-			Task: runtime.Task{Name: "replica-1", Role: "replica", Index: 1}, Local: 1, Ports: fixedPorts(job), Host: "node7", Forwarded: c.forwarded, Interface: "eth1",
+		_, env, err := runtime.Command(job, framework.Attempt{
+			Task: framework.Task{Name: "replica-1", Role: "replica", Index: 1}, Local: 1, Ports: fixedPorts(job), Host: "node7", Forwarded: c.forwarded, Interface: "eth1",
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -3,21 +3,23 @@ package runtime
 import (
 	"fmt"
 	"strconv"
+
+	"holdfast/runtime/framework"
 )
 
 // xgboost is XGBoost with several processes, by xgboost.collective. A rank that comes back
 // alone cannot join the others, so all begin again together.
-var xgboost = Framework{
+var xgboost = framework.Framework{
 	Name: "xgboost", Title: "XGBoost",
 	Modules:       []string{"xgboost", "xgboost-cpu"},
 	Imports:       []string{"xgboost"},
-	Precedence:    yields,
+	Precedence:    framework.Yields,
 	Observers:     observers,
 	Rules:         allTogether,
 	Defaults:      python,
 	Env:           xgboostEnv,
 	ProcessPerGPU: true, // a process computes on one only
-	Failures: Failures{
+	Failures: framework.Failures{
 		Any: []string{"XGBoostError"},
 		Phrases: []string{
 			`(?:Ring )?Allreduce failed`, `Encountered EOF`, `The other end is likely closed`, `Poll error condition`, `Socket error\.`, `Failed to connect to the tracker`,
@@ -32,12 +34,12 @@ var xgboost = Framework{
 // address that others reach.
 //
 // Ranks are in the order of DMLC_TASK_ID as text.
-func xgboostEnv(m Member) map[string]string {
+func xgboostEnv(m framework.Member) map[string]string {
 	if m.Observer {
 		return nil
 	}
 	first, world := m.Members[0], strconv.Itoa(m.World())
-	tracker := m.address(first.Host)
+	tracker := m.Address(first.Host)
 	if m.Node == 0 && m.Host != "" {
 		tracker = m.Host
 	}

@@ -7,6 +7,7 @@ import (
 	"holdfast/am/core/action"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 )
 
 // Messages turns core's actions into messages to agents. It does not change, and may be
@@ -14,7 +15,7 @@ import (
 type Messages struct {
 	job   string // its ID
 	spec  *proto.JobSpec
-	tasks map[string]runtime.Task
+	tasks map[string]framework.Task
 	brief *proto.JobSpec // what agents need of the spec
 }
 
@@ -24,7 +25,7 @@ func NewMessages(job string, spec *proto.JobSpec) *Messages {
 	if spec.StopGraceMs != nil {
 		grace = *spec.StopGraceMs
 	}
-	m := &Messages{job: job, spec: spec, tasks: map[string]runtime.Task{}, brief: &proto.JobSpec{
+	m := &Messages{job: job, spec: spec, tasks: map[string]framework.Task{}, brief: &proto.JobSpec{
 		Framework: spec.Framework, Tf1: spec.Tf1, KeepInterpreterWaits: spec.KeepInterpreterWaits, Cold: spec.Cold,
 		StopGraceMs: &grace,
 	}}
@@ -87,7 +88,7 @@ func (m *Messages) containerMB(role string) int64 {
 func (m *Messages) Start(a action.Start) *proto.ToAgent {
 	return &proto.ToAgent{Message: &proto.ToAgent_Start{Start: &proto.Start{
 		Attempt: int32(a.Attempt), Generation: int32(a.Generation),
-		Command: runtime.Words(m.spec, m.tasks[a.Task].Role), Env: m.spec.Env, ConsistentServerState: a.ConsistentServerState, Absent: a.Absent, WorldChanged: a.WorldChanged,
+		Command: framework.Words(m.spec, m.tasks[a.Task].Role), Env: m.spec.Env, ConsistentServerState: a.ConsistentServerState, Absent: a.Absent, WorldChanged: a.WorldChanged,
 	}}}
 }
 

@@ -7,7 +7,7 @@ import (
 	"holdfast/am/core"
 	"holdfast/am/core/action"
 	"holdfast/proto"
-	"holdfast/runtime"
+	"holdfast/runtime/framework"
 )
 
 // Prewarmer decides what containers prewarm: those that are about to run a task, or may be
@@ -57,7 +57,7 @@ func (p *Prewarmer) Plan(task string) *proto.PrewarmPlan {
 	if profile == nil || profile.Unsupported != "" {
 		return nil
 	}
-	return &proto.PrewarmPlan{Command: runtime.Words(p.messages.spec, role), Env: p.messages.spec.Env, ImportProfile: profile}
+	return &proto.PrewarmPlan{Command: framework.Words(p.messages.spec, role), Env: p.messages.spec.Env, ImportProfile: profile}
 }
 
 // Spares returns what spare containers are to be told to prewarm now, by container.

@@ -14,6 +14,7 @@ import (
 	"holdfast/client"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 	"holdfast/runtime/interpreter"
 )
 
@@ -137,7 +138,7 @@ func Notes(spec *proto.JobSpec) []string {
 func commands(spec *proto.JobSpec) [][]string {
 	var list [][]string
 	for _, r := range spec.Roles {
-		if words := runtime.Words(spec, r.Name); r.Count > 0 && len(words) > 0 {
+		if words := framework.Words(spec, r.Name); r.Count > 0 && len(words) > 0 {
 			list = append(list, words)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"holdfast/container/steer"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 )
 
 // Peers are the tasks of the job, including the agent's own, with their addresses. They are
@@ -21,7 +22,7 @@ import (
 type Peers struct {
 	job       string
 	spec      *proto.JobSpec // roles and framework
-	tasks     []runtime.Task
+	tasks     []framework.Task
 	index     map[string]int // of tasks, by name
 	virtual   []netip.Addr
 	addresses []proto.TaskAddress
@@ -107,7 +108,7 @@ func (p *Peers) Table() []steer.Route {
 
 // Command makes the command and environment of an attempt of the agent's task, which is to
 // listen on port, from those with placeholders. It sets the task, job and ports of a.
-func (p *Peers) Command(words []string, variables map[string]string, port int, a runtime.Attempt) ([]string, map[string]string, error) {
+func (p *Peers) Command(words []string, variables map[string]string, port int, a framework.Attempt) ([]string, map[string]string, error) {
 	spec := pb.Clone(p.spec).(*proto.JobSpec)
 	spec.Command, spec.Env = words, variables
 	a.Job, a.Task, a.Virtual = p.job, p.tasks[p.own], p.virtual

@@ -7,7 +7,7 @@ import (
 
 	"holdfast/container/steer"
 	"holdfast/proto"
-	"holdfast/runtime"
+	"holdfast/runtime/framework"
 )
 
 // What the master says of a task has placeholders; where the tasks are comes in
@@ -26,7 +26,7 @@ func TestCommandsAreMadeOfWhereThePeersAre(t *testing.T) {
 	if cut, err := p.Take(back); err != nil || !slices.Equal(p.Called(cut), []string{"ps-0"}) {
 		t.Fatalf("connections to %v are cut, %v", p.Called(cut), err)
 	}
-	argv, env, err := p.Command([]string{"train", "--ps={ps_hosts}", "--me={task}:{port}"}, map[string]string{"INDEX": "{index}"}, 20007, runtime.Attempt{Number: 3})
+	argv, env, err := p.Command([]string{"train", "--ps={ps_hosts}", "--me={task}:{port}"}, map[string]string{"INDEX": "{index}"}, 20007, framework.Attempt{Number: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

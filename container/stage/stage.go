@@ -25,6 +25,7 @@ import (
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/framework"
 )
 
 // Options are what a stage is made from.
@@ -142,7 +143,7 @@ func (s *Stage) Prewarm(p *peers.Peers, r *proto.PrewarmPlan, soon bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	port := cmp.Or(p.OwnPort(), 1) // it may not be known yet, and no import depends on it
-	argv, given, err := p.Command(r.Command, r.Env, port, runtime.Attempt{})
+	argv, given, err := p.Command(r.Command, r.Env, port, framework.Attempt{})
 	if err != nil {
 		return err
 	}

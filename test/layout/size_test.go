@@ -38,7 +38,7 @@ func isFramework(f *ast.File) bool {
 				continue
 			}
 			if c, ok := v.Values[0].(*ast.CompositeLit); ok {
-				if t, ok := c.Type.(*ast.Ident); ok && t.Name == "Framework" {
+				if t, ok := c.Type.(*ast.SelectorExpr); ok && t.Sel.Name == "Framework" {
 					return true
 				}
 			}

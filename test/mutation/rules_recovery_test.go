@@ -1255,8 +1255,8 @@ var recoveryRules = []rule{
 	{
 		promise: "a launcher is started once in each replica group of torchft",
 		file:    "runtime/processes.go",
-		old:     `r.Launcher = f.launches(command) ||`,
-		new:     `r.Launcher = f.program(command) != "" ||`,
+		old:     `r.Launcher = launches(f, command) ||`,
+		new:     `r.Launcher = f.Program(command) != "" ||`,
 		pkg:     "runtime", test: "TestHowManyProcesses",
 	},
 	{

@@ -1,4 +1,4 @@
-package runtime
+package framework
 
 // Failures recognizes the last words of a task that ended because it lost a peer.
 type Failures struct {
@@ -29,5 +29,5 @@ type ErrorFile struct {
 	Read func(content []byte) (atMS int64, text string)
 }
 
-// useLessDeviceMemory is advice about the memory of an accelerator.
-const useLessDeviceMemory = "The memory of the GPU, or of the device named above, was used up: use a smaller batch or model, or more GPUs; a larger --worker-memory does not help a GPU."
+// UseLessDeviceMemory is advice about the memory of an accelerator.
+const UseLessDeviceMemory = "The memory of the GPU, or of the device named above, was used up: use a smaller batch or model, or more GPUs; a larger --worker-memory does not help a GPU."

@@ -1,4 +1,10 @@
-package runtime
+// Package framework defines what there is to know of a framework: the contract of a Framework,
+// of which there is one for each that is known (package frameworks, beside this one). What is
+// done with jobs and their tasks asks the framework, and decides nothing by its name.
+//
+// The contract is in framework.go and failures.go. member.go has what a framework sees of a
+// task and its peers; roles.go and limits.go are what frameworks read specs with.
+package framework
 
 import (
 	"path"
@@ -71,7 +77,7 @@ type Framework struct {
 	// to start (Member.Launched).
 	TellsLaunchers bool
 	// Shim returns the settings of the framework's Python module in
-	// python/_holdfast.
+	// runtime/python/_holdfast.
 	Shim func(*proto.JobSpec) map[string]string
 	// Warm is the Python module that warm interpreters import: it takes seconds
 	// to import, and a forked process can use it.
@@ -87,8 +93,8 @@ type Framework struct {
 
 // The values of Framework.Precedence beside 0.
 const (
-	yields = -1 // its library often serves a single process of another framework's script
-	leads  = 1  // its scripts use others
+	Yields = -1 // its library often serves a single process of another framework's script
+	Leads  = 1  // its scripts use others
 )
 
 // Option is an option of a job that one framework has.
@@ -98,13 +104,14 @@ type Option struct {
 	Given func(*proto.JobSpec) bool
 }
 
-func (f *Framework) observes(role string) bool {
+// Observes reports whether a role is one of Observers.
+func (f *Framework) Observes(role string) bool {
 	_, ok := f.Observers[role]
 	return ok
 }
 
-// program returns what a command runs that implies the framework; "" if nothing does.
-func (f *Framework) program(command []string) string {
+// Program returns what a command runs that implies the framework; "" if nothing does.
+func (f *Framework) Program(command []string) string {
 	if len(command) == 0 {
 		return ""
 	}
