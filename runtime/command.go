@@ -10,6 +10,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime/framework"
+	"holdfast/runtime/frameworks"
 )
 
 // Command makes the command and the environment of an attempt.
@@ -35,7 +36,7 @@ func Command(spec *proto.JobSpec, a framework.Attempt) ([]string, map[string]str
 	if err != nil {
 		return nil, nil, err
 	}
-	if f := frameworkOf(spec); f.Launch != nil {
+	if f := frameworks.Of(spec); f.Launch != nil {
 		argv = f.Launch(spec, member(spec, a), argv)
 	}
 	for k, v := range spec.Env {
@@ -47,7 +48,7 @@ func Command(spec *proto.JobSpec, a framework.Attempt) ([]string, map[string]str
 
 // frameworkEnv is what the job's framework adds to a task's environment.
 func frameworkEnv(spec *proto.JobSpec, a framework.Attempt) (map[string]string, error) {
-	f, env := frameworkOf(spec), map[string]string{}
+	f, env := frameworks.Of(spec), map[string]string{}
 	processes := Processes(spec, a.Task.Role)
 	if Warm(spec) && processes == 1 {
 		env[proto.EnvWarm] = f.Warm
@@ -68,10 +69,6 @@ func frameworkEnv(spec *proto.JobSpec, a framework.Attempt) (map[string]string, 
 	}
 	return env, nil
 }
-
-// python keeps the output of Python programs from staying in their buffer,
-// where the log of a task that dies would lack its last lines.
-var python = map[string]string{"PYTHONUNBUFFERED": "1"}
 
 func unknownPort(task string) error { return fmt.Errorf("the port of %s is not known yet", task) }
 
@@ -115,7 +112,7 @@ func ownEnv(spec *proto.JobSpec, a framework.Attempt) map[string]string {
 var taskVariables = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{visibleGPUs: true, orderOfGPUs: true}
 	m := framework.Member{Locals: 1, Members: []framework.Peer{{}}, TensorBoardPort: 1, Attempt: framework.Attempt{Interface: "lo"}}
-	for _, f := range frameworks {
+	for _, f := range frameworks.All {
 		if f.ErrorFile != nil {
 			all[f.ErrorFile.Variable] = true
 		}

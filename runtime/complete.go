@@ -8,11 +8,10 @@ import (
 	"strings"
 	"time"
 
-	pb "google.golang.org/protobuf/proto"
-
 	"holdfast/hdfsckpt/formats"
 	"holdfast/proto"
 	"holdfast/runtime/framework"
+	"holdfast/runtime/frameworks"
 	"holdfast/runtime/tasklog"
 )
 
@@ -27,7 +26,7 @@ func Complete(spec *proto.JobSpec) error {
 	if spec.Framework == "" {
 		spec.Framework, _ = ImpliedFramework(spec)
 	}
-	f := find(spec.Framework)
+	f := frameworks.Named(spec.Framework)
 	if f == nil {
 		return fmt.Errorf("the framework %q is not known; use one of %s", spec.Framework, strings.Join(FrameworkNames(), ", "))
 	}
@@ -69,7 +68,7 @@ func Complete(spec *proto.JobSpec) error {
 	if err := tasklog.CheckSteps(spec.Progress); err != nil {
 		return err
 	}
-	for _, other := range frameworks {
+	for _, other := range frameworks.All {
 		for _, o := range other.Options {
 			if other != f && o.Given(spec) {
 				return fmt.Errorf("%s is for %s, and the framework is %s; use --framework %s, or leave %s out", o.Flag, o.For, f.Name, other.Name, o.Flag)
@@ -87,14 +86,6 @@ func Complete(spec *proto.JobSpec) error {
 		}
 	}
 	return checkLengths(spec)
-}
-
-// likeRole returns a role of one task that is as large as those of another, without GPUs and
-// the like.
-func likeRole(other *proto.RoleSpec, name string) *proto.RoleSpec {
-	r := pb.Clone(other).(*proto.RoleSpec)
-	r.Name, r.Count, r.Min, r.Gpus, r.Resources, r.Processes, r.Command = name, 1, 0, 0, nil, 0, nil
-	return r
 }
 
 func checkRoles(spec *proto.JobSpec) error {
@@ -162,7 +153,7 @@ func Observes(spec *proto.JobSpec, role string) bool {
 // Notes are what the framework of a complete spec has to say of what may not work, for a
 // person.
 func Notes(spec *proto.JobSpec) []string {
-	if f := frameworkOf(spec); f.Notes != nil {
+	if f := frameworks.Of(spec); f.Notes != nil {
 		return f.Notes(spec)
 	}
 	return nil
@@ -171,7 +162,7 @@ func Notes(spec *proto.JobSpec) []string {
 // UsualFinish is how long a task of a role may go on after the job has succeeded,
 // unless the user chooses another time.
 func UsualFinish(framework, role string) time.Duration {
-	if f := find(framework); f != nil {
+	if f := frameworks.Named(framework); f != nil {
 		return f.Observers[role]
 	}
 	return 0

@@ -1,7 +1,8 @@
-// Package runtime knows what each framework needs: the command line and the
-// environment of a task, what the loss of a task means for the others, when
+// Package runtime knows what jobs and tasks need by their framework: the command line
+// and the environment of a task, what the loss of a task means for the others, when
 // the job is complete, when its checkpoints are, and what a failed task's last
-// words mean. All of it is pure but for WriteShim.
+// words mean. It asks the framework (package framework), of which package frameworks
+// has the list. All of it is pure but for WriteShim.
 //
 // # Placeholders
 //

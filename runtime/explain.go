@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"holdfast/runtime/framework"
+	"holdfast/runtime/frameworks"
 	"holdfast/runtime/tasklog"
 )
 
@@ -158,13 +159,13 @@ type compiledAdvice struct {
 	do   string
 }
 
-var knownFailures = sync.OnceValue(func() *failurePatterns { return newFailurePatterns(frameworks) })
+var knownFailures = sync.OnceValue(newFailurePatterns)
 
-func newFailurePatterns(frameworks []*framework.Framework) *failurePatterns {
+func newFailurePatterns() *failurePatterns {
 	lost, any, phrases := commonFailures.Lost, commonFailures.Any, commonFailures.Phrases
 	launchers := []string{}
 	advice := slices.Clone(outside)
-	for _, f := range frameworks {
+	for _, f := range frameworks.All {
 		lost, any, phrases = slices.Concat(lost, f.Failures.Lost), slices.Concat(any, f.Failures.Any), slices.Concat(phrases, f.Failures.Phrases)
 		launchers = append(launchers, f.Failures.Launchers...)
 		advice = append(advice, f.Advice...)
@@ -199,12 +200,12 @@ func oneOf(names []string) string {
 // that the environment names already, or that of its framework, with the name that is
 // to be set then; nil if it has none.
 func FrameworkErrorFile(env map[string]string) (file *framework.ErrorFile, name string) {
-	for _, f := range frameworks {
+	for _, f := range frameworks.All {
 		if f.ErrorFile != nil && env[f.ErrorFile.Variable] != "" {
 			return f.ErrorFile, env[f.ErrorFile.Variable]
 		}
 	}
-	if f := find(env["HOLDFAST_FRAMEWORK"]); f != nil {
+	if f := frameworks.Named(env["HOLDFAST_FRAMEWORK"]); f != nil {
 		return f.ErrorFile, ""
 	}
 	return nil, ""

@@ -9,12 +9,13 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime/framework"
+	"holdfast/runtime/frameworks"
 )
 
 // FrameworkNames are the values of JobSpec.framework.
 func FrameworkNames() []string {
 	var names []string
-	for _, f := range frameworks {
+	for _, f := range frameworks.All {
 		names = append(names, f.Name)
 	}
 	return names
@@ -28,24 +29,24 @@ func ImpliedFramework(spec *proto.JobSpec) (name, why string) {
 	for _, r := range spec.Roles {
 		commands = append(commands, r.Command)
 	}
-	for _, f := range frameworks {
+	for _, f := range frameworks.All {
 		if f.Implied != nil && f.Implied(spec) {
 			return f.Name, ""
 		}
 	}
-	for _, f := range frameworks {
+	for _, f := range frameworks.All {
 		for _, command := range commands {
 			if program := f.Program(command); program != "" {
 				return f.Name, "the command runs " + program
 			}
 		}
 	}
-	return none.Name, ""
+	return frameworks.None.Name, ""
 }
 
 // launches reports whether a command starts the processes of a task itself.
 func launches(f *framework.Framework, command []string) bool {
-	other := find(f.StartedAs)
+	other := frameworks.Named(f.StartedAs)
 	return f.Program(command) != "" || other != nil && other.Program(command) != ""
 }
 
@@ -59,7 +60,7 @@ var byteOrderMark = []byte("\ufeff")
 // StartedAs reports whether programs of a framework are also started by the commands of
 // another.
 func StartedAs(framework, other string) bool {
-	f := find(framework)
+	f := frameworks.Named(framework)
 	return f != nil && f.StartedAs == other
 }
 
@@ -72,7 +73,7 @@ func ImportedFramework(script []byte) (name, why string) {
 		for _, item := range strings.Split(string(m[1])+string(m[2]), ",") {
 			module, _, _ := strings.Cut(strings.TrimSpace(item), " ") // import torch as t
 			top, _, _ := strings.Cut(module, ".")
-			for _, f := range frameworks {
+			for _, f := range frameworks.All {
 				switch {
 				case !slices.Contains(f.Imports, top) || f == found:
 				case found == nil || f.Precedence > found.Precedence:

@@ -5,11 +5,12 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime/framework"
+	"holdfast/runtime/frameworks"
 )
 
 // member makes an attempt's view of the job. A port that is not known is 0.
 func member(spec *proto.JobSpec, a framework.Attempt) framework.Member {
-	f := frameworkOf(spec)
+	f := frameworks.Of(spec)
 	m := framework.Member{Attempt: a, Observer: f.Observes(a.Task.Role), Locals: Processes(spec, a.Task.Role)}
 	m.Launched = launchedProcesses(spec, a.Task.Role)
 	if len(a.MorePorts) > 0 && f.TensorBoard != nil && f.TensorBoard(spec, a.Task) {

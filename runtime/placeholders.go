@@ -9,6 +9,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime/framework"
+	"holdfast/runtime/frameworks"
 )
 
 // placeholder is a word in braces that a $ does not claim for a shell. RE2 has
@@ -31,7 +32,7 @@ func Left(spec *proto.JobSpec, text string) (left, known []string) {
 // the addresses of roles, {ROLE_hosts}.
 func Placeholders() []string {
 	names := map[string]bool{}
-	for _, f := range frameworks {
+	for _, f := range frameworks.All {
 		for name := range placeholders(&proto.JobSpec{Framework: f.Name}, framework.Attempt{}) {
 			if !strings.HasSuffix(name, "_hosts") {
 				names[name] = true
@@ -50,7 +51,7 @@ func placeholders(spec *proto.JobSpec, a framework.Attempt) map[string]string {
 	for _, r := range spec.Roles {
 		values[r.Name+"_hosts"] = strings.Join(hosts(spec, r.Name, a.Ports), ",")
 	}
-	f, m := frameworkOf(spec), member(spec, a)
+	f, m := frameworks.Of(spec), member(spec, a)
 	maps.Copy(values, memberPlaceholders(m))
 	if f.Placeholders != nil {
 		maps.Copy(values, f.Placeholders(m))

@@ -6,6 +6,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime/framework"
+	"holdfast/runtime/frameworks"
 )
 
 // mostPorts is how many ports a task can have.
@@ -19,7 +20,7 @@ func portPlaceholder(i int) string { return "port" + strconv.Itoa(i+2) }
 // TensorBoard's.
 func MorePorts(spec *proto.JobSpec, task framework.Task) int {
 	n := 0
-	if f := frameworkOf(spec); f.TensorBoard != nil && f.TensorBoard(spec, task) {
+	if f := frameworks.Of(spec); f.TensorBoard != nil && f.TensorBoard(spec, task) {
 		n = 1
 	}
 	texts := append([]string{}, framework.Words(spec, task.Role)...)

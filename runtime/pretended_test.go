@@ -1,10 +1,6 @@
 package runtime
 
 import (
-	"go/ast"
-	"go/token"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,16 +8,18 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime/framework"
-	"holdfast/test/sources"
+	"holdfast/runtime/frameworks"
 )
 
 // pretended is a framework as a new one would be written: this value in a file of its
-// own, and a row in frameworks.
+// own, and a place in frameworks.All.
 var pretended = framework.Framework{
 	Name: "pretended", Title: "Pretended",
 	Commands:  []string{"pretendrun"},
 	Observers: map[string]time.Duration{"watcher": time.Minute},
-	Rules:     allTogether,
+	Rules: func(*proto.JobSpec, string) (proto.LossRule, proto.CompletionRule) {
+		return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	},
 	Options: []framework.Option{{
 		Flag: "--pretend", For: "pretended scripts",
 		Given: func(s *proto.JobSpec) bool { return s.Name == "pretend" },
@@ -32,14 +30,13 @@ var pretended = framework.Framework{
 	Failures:  framework.Failures{Lost: []string{"PretendedPeerError"}},
 	Advice:    []framework.Advice{{Says: "pretended trouble", Do: "Pretend less."}},
 	ErrorFile: &framework.ErrorFile{Variable: "PRETENDED_ERRORS"},
-	Modules:   []string{"pretended-cpu"},
 }
 
 // TestOneFileAddsAFramework: what there is to know of one follows from its value.
 func TestOneFileAddsAFramework(t *testing.T) {
-	saved := frameworks
-	frameworks = append([]*framework.Framework{&pretended}, saved...)
-	defer func() { frameworks = saved }()
+	saved := frameworks.All
+	frameworks.All = append([]*framework.Framework{&pretended}, saved...)
+	defer func() { frameworks.All = saved }()
 
 	job := &proto.JobSpec{Command: []string{"/opt/bin/pretendrun"}, Roles: []*proto.RoleSpec{{Name: "watcher", Count: 1}, {Name: "worker", Count: 2}}}
 	if err := Complete(job); err != nil || job.Framework != "pretended" {
@@ -62,49 +59,11 @@ func TestOneFileAddsAFramework(t *testing.T) {
 	if err := Complete(other); err == nil || !strings.Contains(err.Error(), "--pretend") {
 		t.Errorf("its option with another framework: %v", err)
 	}
-	l := newFailurePatterns(frameworks)
+	l := newFailurePatterns()
 	if v := l.explain("pretended.PretendedPeerError: gone"); !v.PeerLost {
 		t.Errorf("a lost peer: %+v", v)
 	}
 	if v := l.explain("pretended trouble"); v.Advice != "Pretend less." {
 		t.Errorf("advice: %+v", v)
 	}
-	// Package doctor looks for the modules of Frameworks.
-	if !slices.ContainsFunc(Frameworks(), func(f *framework.Framework) bool { return slices.Contains(f.Modules, "pretended-cpu") }) {
-		t.Error("doctor does not look for its modules")
-	}
-}
-
-// TestFrameworksAreDecidedHereOnly: no other package compares a job's framework with a
-// name.
-func TestFrameworksAreDecidedHereOnly(t *testing.T) {
-	named := func(e ast.Expr) bool {
-		if c, ok := e.(*ast.CallExpr); ok {
-			e = c.Fun
-		}
-		s, ok := e.(*ast.SelectorExpr)
-		return ok && (s.Sel.Name == "Framework" || s.Sel.Name == "GetFramework")
-	}
-	text := func(e ast.Expr) bool {
-		b, ok := e.(*ast.BasicLit)
-		return ok && b.Kind == token.STRING && b.Value != `""`
-	}
-	sources.Each(t, func(f *sources.File) {
-		if f.IsTest() || path.Dir(f.Path) == "runtime" {
-			return
-		}
-		ast.Inspect(f.Syntax, func(n ast.Node) bool {
-			bad := false
-			switch n := n.(type) {
-			case *ast.BinaryExpr:
-				bad = named(n.X) && text(n.Y) || named(n.Y) && text(n.X)
-			case *ast.SwitchStmt:
-				bad = n.Tag != nil && named(n.Tag)
-			}
-			if bad {
-				t.Errorf("%s decides by the name of a framework: make it a field of runtime.Framework", f.Position(n))
-			}
-			return true
-		})
-	})
 }

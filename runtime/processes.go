@@ -6,6 +6,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime/framework"
+	"holdfast/runtime/frameworks"
 	"holdfast/runtime/interpreter"
 )
 
@@ -50,7 +51,7 @@ func launchedProcesses(spec *proto.JobSpec, role string) int {
 // mostProcesses is how many processes the tasks of all members run the program as, whoever
 // starts them, where no task is absent.
 func mostProcesses(spec *proto.JobSpec) int {
-	f, n := frameworkOf(spec), 0
+	f, n := frameworks.Of(spec), 0
 	for _, r := range spec.Roles {
 		if !f.Observes(r.Name) {
 			each := Processes(spec, r.Name)

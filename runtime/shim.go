@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"holdfast/proto"
+	"holdfast/runtime/frameworks"
 )
 
 // The shim is a sitecustomize.py that stands in front of PYTHONPATH, so that
@@ -108,4 +109,4 @@ func writeOnce(path string, text []byte) error {
 
 // Warm reports whether containers keep interpreters that have imported the
 // framework, for attempts to come.
-func Warm(spec *proto.JobSpec) bool { return frameworkOf(spec).Warm != "" && !spec.Cold }
+func Warm(spec *proto.JobSpec) bool { return frameworks.Of(spec).Warm != "" && !spec.Cold }

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/frameworks"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/options.md")
@@ -65,10 +66,10 @@ func TestDocsHaveRolesAndPlaceholders(t *testing.T) {
 	}
 }
 
-// TestOptionsOfFrameworks: what package runtime says of a framework's options is of
+// TestOptionsOfFrameworks: what package frameworks says of a framework's options is of
 // options that there are.
 func TestOptionsOfFrameworks(t *testing.T) {
-	for _, f := range runtime.Frameworks() {
+	for _, f := range frameworks.All {
 		for _, o := range f.Options {
 			if findOption(jobOptions, strings.TrimPrefix(o.Flag, "--")) == nil {
 				t.Errorf("%s has an option %s, which no job has", f.Name, o.Flag)
@@ -106,7 +107,7 @@ func addRows[T any](b *strings.Builder, heading string, table []option[T], of *T
 		if def := o.defaults(); def != "" {
 			meaning += ". Default: " + def
 		}
-		for _, f := range runtime.Frameworks() {
+		for _, f := range frameworks.All {
 			for _, its := range f.Options {
 				if its.Flag == "--"+o.name {
 					meaning += ". Only with `" + f.Name + "`"

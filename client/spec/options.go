@@ -20,8 +20,8 @@ const tensorboardPath = "/?tensorboardColab=true"
 // maxCount bounds the numbers of tasks, restarts and the like.
 const maxCount = 10000
 
-// frameworks lists the frameworks for --help.
-var frameworks = alternatives(runtime.FrameworkNames())
+// frameworkNames lists the frameworks for --help.
+var frameworkNames = alternatives(runtime.FrameworkNames())
 
 func alternatives(names []string) string {
 	last := len(names) - 1
@@ -88,8 +88,8 @@ var jobOptions = []option[Draft]{
 		doc:  "which of them it does not collect",
 		kind: func(d *Draft) kind { return text(&d.Job.LogExclude, "REGEXP") },
 	}, {
-		name: "framework", group: groupProgram, help: frameworks,
-		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`, `lightgbm`) or its script, or the module of `python -m`, imports, which is reported; else `none`. What it brings: [frameworks.md](frameworks.md)",
+		name: "framework", group: groupProgram, help: frameworkNames,
+		doc:  frameworkNames + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`, `lightgbm`) or its script, or the module of `python -m`, imports, which is reported; else `none`. What it brings: [frameworks.md](frameworks.md)",
 		kind: func(d *Draft) kind { return choice(&d.Job.Framework, runtime.FrameworkNames()) },
 	}, {
 		name: "local", group: groupCluster, help: "run on this machine, without Hadoop",

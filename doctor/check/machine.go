@@ -18,7 +18,7 @@ import (
 
 	"holdfast/container/gpu"
 	"holdfast/internal/proc"
-	frameworks "holdfast/runtime"
+	"holdfast/runtime/frameworks"
 )
 
 // System reports kernel and machine.
@@ -266,7 +266,7 @@ func Python(ctx context.Context) Finding {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	modules, titles := []string{"-c", versions}, []string{}
-	for _, f := range frameworks.Frameworks() {
+	for _, f := range frameworks.All {
 		modules = append(modules, f.Modules...)
 		if f.Title != "" {
 			titles = append(titles, f.Title)

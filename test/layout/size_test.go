@@ -23,29 +23,7 @@ var larger = map[string]struct {
 
 // catalogs are the packages that have a file for each of their kind, with what shows that a
 // file is one. Those files do not count: that they are many hides nothing.
-var catalogs = map[string]func(*ast.File) bool{"runtime": isFramework, "hdfsckpt/formats": isFormat}
-
-// isFramework reports whether a file has the value of a framework.
-func isFramework(f *ast.File) bool {
-	for _, d := range f.Decls {
-		g, ok := d.(*ast.GenDecl)
-		if !ok {
-			continue
-		}
-		for _, s := range g.Specs {
-			v, ok := s.(*ast.ValueSpec)
-			if !ok || len(v.Values) != 1 {
-				continue
-			}
-			if c, ok := v.Values[0].(*ast.CompositeLit); ok {
-				if t, ok := c.Type.(*ast.SelectorExpr); ok && t.Sel.Name == "Framework" {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
+var catalogs = map[string]func(*ast.File) bool{"hdfsckpt/formats": isFormat}
 
 // isFormat reports whether a file has the type of a format.
 func isFormat(f *ast.File) bool {

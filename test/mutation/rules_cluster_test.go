@@ -208,7 +208,7 @@ var clusterRules = []rule{
 	},
 	{
 		promise: "an evaluator gets five minutes for that without asking for them",
-		file:    "runtime/tensorflow.go",
+		file:    "runtime/frameworks/shared.go",
 		old:     `"evaluator": 5 * time.Minute`,
 		new:     `"evaluator": 0`,
 		pkg:     "client/spec", test: "TestHowLongAnEvaluatorMayGoOn",

@@ -542,7 +542,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "a node of Ray is as large as its container",
-		file:    "runtime/ray.go",
+		file:    "runtime/frameworks/ray.go",
 		old:     `role.MemoryMb << 20 * 3 / 10`,
 		new:     `int64(1) << 40`,
 		pkg:     "runtime", test: "TestCommandsOfRay",
@@ -570,7 +570,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "TensorFlow jobs get device filters without asking for them",
-		file:    "runtime/tensorflow.go",
+		file:    "runtime/frameworks/tensorflow.go",
 		old: `		"HOLDFAST_DEVICE_FILTERS":   "1",
 `,
 		new: ``,
@@ -1275,7 +1275,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "a rank of JAX whose peer was killed is not charged",
-		file:    "runtime/jax.go",
+		file:    "runtime/frameworks/jax.go",
 		old:     `, "ValueError"}`,
 		new:     `}`,
 		pkg:     "runtime", test: "TestExplainLines/a_rank_of_JAX_with_gloo,_on_its_way_to_SIGABRT",
@@ -1341,7 +1341,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "a replica group of torchft that is lost stops no other",
-		file:    "runtime/torchft.go",
+		file:    "runtime/frameworks/torchft.go",
 		old: `	return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
 `,
 		new: `	return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
@@ -1364,7 +1364,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "DeepSpeed's launcher is told all tasks, and how many processes each has",
-		file:    "runtime/pytorch.go",
+		file:    "runtime/frameworks/pytorch.go",
 		old: `	maps.Copy(env, deepspeedEnv(m))
 `,
 		new: ``,
@@ -1388,7 +1388,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "the ranks of Horovod start again together",
-		file:    "runtime/horovod.go",
+		file:    "runtime/frameworks/horovod.go",
 		old:     `Rules:         allTogether,`,
 		new:     ``,
 		pkg:     "runtime", test: "TestRules",

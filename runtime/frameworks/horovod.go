@@ -1,4 +1,4 @@
-package runtime
+package frameworks
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func checkHorovod(spec *proto.JobSpec) error {
 // horovodEnv returns what horovodrun --gloo gives to the processes that it starts
 // (create_slot_env_vars and create_run_env_vars in horovod/runner/gloo_run.py). The
 // rendezvous is a store of keys and values, served by HTTP
-// (horovod/runner/http/http_server.py); python/_holdfast/horovod.py serves it in the first
+// (horovod/runner/http/http_server.py); runtime/python/_holdfast/horovod.py serves it in the first
 // rank, on its task's port. The host's name is one for each task, as each is a node.
 func horovodEnv(m framework.Member) map[string]string {
 	if m.Observer {

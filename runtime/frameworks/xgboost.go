@@ -1,4 +1,4 @@
-package runtime
+package frameworks
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ var xgboost = framework.Framework{
 }
 
 // xgboostEnv returns what DMLC's launchers give to the workers that they start. XGBoost
-// takes it as arguments of xgboost.collective.init, which python/_holdfast/xgboost.py
+// takes it as arguments of xgboost.collective.init, which runtime/python/_holdfast/xgboost.py
 // fills in; there the first rank starts the tracker, on its task's port. The tracker tells
 // the ranks the addresses by which it was called, so those beside it call it by the
 // address that others reach.

@@ -1,4 +1,4 @@
-package runtime
+package frameworks
 
 import (
 	"fmt"
@@ -110,7 +110,7 @@ var torchftDefaults = func() map[string]string {
 // torchftEnv returns what PyTorch's launchers give to the processes of one replica group,
 // and torchft's own variables. Peers reach the group's store and its manager at the address
 // that the group tells the lighthouse: the task's virtual one, which is the same everywhere.
-// The manager takes it from HOLDFAST_TORCHFT_HOST (python/_holdfast/torchft.py).
+// The manager takes it from HOLDFAST_TORCHFT_HOST (runtime/python/_holdfast/torchft.py).
 func torchftEnv(m framework.Member) map[string]string {
 	if m.Observer {
 		return nil

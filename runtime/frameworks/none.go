@@ -1,13 +1,13 @@
-package runtime
+package frameworks
 
 import (
 	"holdfast/proto"
 	"holdfast/runtime/framework"
 )
 
-// none is for programs of no framework, or of one that is not known. A role ps
+// None is for programs of no framework, or of one that is not known. A role ps
 // serves the others, as it does everywhere.
-var none = framework.Framework{
+var None = framework.Framework{
 	Name: "none",
 	Rules: func(_ *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
 		if role == "ps" {

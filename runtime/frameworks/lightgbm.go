@@ -1,4 +1,4 @@
-package runtime
+package frameworks
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ var lightgbm = framework.Framework{
 }
 
 // lightgbmEnv returns the values of LightGBM's parameters machines, num_machines and
-// local_listen_port. It has no environment variables of its own: python/_holdfast/lightgbm.py
+// local_listen_port. It has no environment variables of its own: runtime/python/_holdfast/lightgbm.py
 // has the parameters from these, and programs may.
 func lightgbmEnv(m framework.Member) map[string]string {
 	if m.Observer {

@@ -1,4 +1,4 @@
-package runtime
+package frameworks
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // ray is Ray: each task is a node of one cluster, and the head's runs the program. What
 // Ray itself makes again when a worker is lost is the program's to say (max_retries,
 // FailureConfig). With the head everything is lost that Ray knows: then the workers, in the
-// same attempts, leave the cluster and join the next (python/_holdfast/ray.py).
+// same attempts, leave the cluster and join the next (runtime/python/_holdfast/ray.py).
 var ray = framework.Framework{
 	Name: "ray", Title: "Ray",
 	Modules:    []string{"ray"},
@@ -106,7 +106,7 @@ func rayAddress(m framework.Member) string {
 	return ""
 }
 
-// launchRay returns the command of python/_holdfast/ray.py, with the arguments of ray start
+// launchRay returns the command of runtime/python/_holdfast/ray.py, with the arguments of ray start
 // that say how large the node is. Ray's own choice would be the whole machine.
 func launchRay(spec *proto.JobSpec, m framework.Member, command []string) []string {
 	if m.Observer {

@@ -1,37 +1,18 @@
-package runtime
+package frameworks
 
 import (
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 
 	"holdfast/proto"
 	"holdfast/runtime/framework"
-	"holdfast/runtime/interpreter"
 )
 
 // torchLaunchers are what starts the processes of a task with PyTorch.
 var torchLaunchers = framework.Framework{
 	Commands:      []string{"torchrun", "accelerate", "accelerate-launch", "deepspeed"},
 	LaunchModules: []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"},
-}
-
-// interpreterOf returns the Python that runs a command, as far as the command says so: it
-// is the one beside a launcher, and beside a program in an environment's directory bin.
-func interpreterOf(command []string) string {
-	const onPath = "python3"
-	switch {
-	case len(command) == 0:
-		return onPath
-	case interpreter.IsPython(command[0]):
-		return command[0]
-	case interpreter.IsShell(command[0]), path.Base(command[0]) == "env":
-		return onPath
-	case torchLaunchers.Program(command) != "", path.Base(path.Dir(command[0])) == "bin":
-		return path.Join(path.Dir(command[0]), onPath)
-	}
-	return onPath
 }
 
 // torchrunEnv returns the options of torchrun that its command does not give: it
@@ -99,7 +80,7 @@ func torchrunNotes(spec *proto.JobSpec) []string {
 }
 
 // deepspeedEnv returns what DeepSpeed's launcher is told, by
-// python/_holdfast/deepspeed.py, beside the variables of torchEnv: the tasks, as
+// runtime/python/_holdfast/deepspeed.py, beside the variables of torchEnv: the tasks, as
 // NAME:PROCESSES. The list of a job that is too large for a variable is left out.
 func deepspeedEnv(m framework.Member) map[string]string {
 	const name = "HOLDFAST_DEEPSPEED_HOSTS"
@@ -112,21 +93,4 @@ func deepspeedEnv(m framework.Member) map[string]string {
 		return nil
 	}
 	return map[string]string{name: list}
-}
-
-// tonyEnv returns the variables by which TonY tells every task which one it is
-// (ApplicationMaster.java in tony-core). It counts the tasks that the job waits for, which
-// parameter servers are not.
-func tonyEnv(m framework.Member) map[string]string {
-	awaited := 0
-	for _, p := range m.Members {
-		if p.Role != "ps" {
-			awaited++
-		}
-	}
-	return map[string]string{
-		"JOB_NAME":   m.Task.Role,
-		"TASK_INDEX": strconv.Itoa(m.RoleIndex()),
-		"TASK_NUM":   strconv.Itoa(awaited),
-	}
 }

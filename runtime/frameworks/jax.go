@@ -1,4 +1,4 @@
-package runtime
+package frameworks
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func jaxSavesTogether(spec *proto.JobSpec) bool {
 
 // jaxEnv returns what jax.distributed.initialize reads; the coordinator is the
 // first rank. It reads JAX_COORDINATOR_ADDRESS by itself, and the others by
-// python/_holdfast/jax.py.
+// runtime/python/_holdfast/jax.py.
 func jaxEnv(m framework.Member) map[string]string {
 	if m.Observer {
 		return nil

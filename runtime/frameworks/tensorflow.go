@@ -1,10 +1,9 @@
-package runtime
+package frameworks
 
 import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	"holdfast/proto"
 	"holdfast/runtime/framework"
@@ -69,10 +68,6 @@ var tensorflow = framework.Framework{
 		{Says: `(?i)RESOURCE_EXHAUSTED: .*(?:GPU|OOM when allocating)|OOM when allocating tensor`, Do: framework.UseLessDeviceMemory},
 	},
 }
-
-// observers are roles that only look at what the others save: an evaluator gets the
-// time to evaluate the last checkpoint and to export it.
-var observers = map[string]time.Duration{"evaluator": 5 * time.Minute, "tensorboard": 0}
 
 // tensorflowRules: with parameter servers, TensorFlow's tasks are lost and come back
 // one by one. Parameter servers keep their peers' sessions recoverable, and a worker
@@ -151,7 +146,7 @@ func showsTensorBoard(spec *proto.JobSpec, t framework.Task) bool {
 	return t.Index == 0 && (t.Role == "chief" || t.Role == "worker" && !framework.HasRole(spec, "chief"))
 }
 
-// tensorflowShim returns the settings that python/_holdfast/tensorflow.py documents.
+// tensorflowShim returns the settings that runtime/python/_holdfast/tensorflow.py documents.
 func tensorflowShim(spec *proto.JobSpec) map[string]string {
 	env := map[string]string{
 		"HOLDFAST_NAME_LOST_PEERS":  "1",

@@ -1,4 +1,4 @@
-package runtime
+package frameworks
 
 import (
 	"encoding/json"
@@ -51,11 +51,6 @@ var pytorch = framework.Framework{
 	},
 }
 
-// allTogether are the rules of a framework whose tasks are ranks of one group.
-func allTogether(*proto.JobSpec, string) (proto.LossRule, proto.CompletionRule) {
-	return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
-}
-
 // pytorchEnv returns what the launchers of PyTorch's programs give to the processes that they
 // start, and what they read themselves. INIT_METHOD and WORLD are TonY's
 // (PyTorchRuntime.java in tony-core), which has the first worker for INIT_METHOD.
@@ -71,7 +66,7 @@ func pytorchEnv(m framework.Member) map[string]string {
 	return env
 }
 
-// pytorchShim returns the settings that python/_holdfast/deepspeed.py and accelerate.py
+// pytorchShim returns the settings that runtime/python/_holdfast/deepspeed.py and accelerate.py
 // document.
 func pytorchShim(*proto.JobSpec) map[string]string {
 	return map[string]string{"HOLDFAST_DEEPSPEED_CLUSTER": "1", "HOLDFAST_ACCELERATE_CLUSTER": "1"}
