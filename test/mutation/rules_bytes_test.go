@@ -160,11 +160,16 @@ var byteRules = []rule{
 	{
 		promise: "a request of a task that was given up does not arrive later: where another call was not answered",
 		file:    "internal/hadoop/rpc/conn.go",
-		old: `			reset(k.raw) // before the call returns
-`,
-		new: `			_ = k.raw
-`,
-		pkg: "internal/hadoop/rpc", test: "TestGuardedCallIsTakenBack/with_another",
+		old:     `dropUnsent(k.raw, true)`,
+		new:     `_ = k.raw`,
+		pkg:     "internal/hadoop/rpc", test: "TestGuardedCallIsTakenBack/with_another",
+	},
+	{
+		promise: "a request of a task whose agent is killed does not arrive later",
+		file:    "internal/hadoop/rpc/conn.go",
+		old:     `dropUnsent(k.raw, true)`,
+		new:     `_ = k.raw`,
+		pkg:     "internal/hadoop/rpc", test: "TestAKilledProcessTakesItsCallBack",
 	},
 	{
 		promise: "a request of a task that was given up does not arrive later: its connection is reset",

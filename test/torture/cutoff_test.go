@@ -209,16 +209,25 @@ func TestZombieAppendsAndRenames(t *testing.T) {
 			t.Fatal(err)
 		}
 		return store, openLocal(t, store), nil
-	}, "", false)
+	}, "", notSent)
 }
+
+// where a change is when its agent is cut off.
+type where int
+
+const (
+	notSent where = iota
+	onTheWay
+	onTheWayOfTheKilled // its agent is killed once it is cut off
+)
 
 // cutOff cuts an agent off from its master and its store, or stops it, while an append
 // or a rename of its program is under way, until its lease has ended and its replacement
 // has saved under the same names and added to the same log. Nothing of what the zombie
 // then does is seen; and what the log was told to hold is in it. server is that of the
-// store, for agents that are cut off from it; "": agents are stopped. onTheWay: the link is cut
-// not before, but when the change itself is on the way, sent within the lease.
-func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, env []string), server string, onTheWay bool) {
+// store, for agents that are cut off from it; "": agents are stopped. at is when: before the
+// change, or once it is on the way, sent within the lease.
+func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, env []string), server string, at where) {
 	for _, under := range []op{
 		{kind: "append", name: logFile, data: []byte(secondLine)},
 		{kind: "rename", name: "older", to: "checkpoint"},
@@ -228,7 +237,7 @@ func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, en
 		{kind: "mkdir", name: "made"},
 	} {
 		lease, method := zombieLease, ""
-		if onTheWay {
+		if at != notSent {
 			lease = 2 * time.Second // it has to be sent within it
 			if method = changes[under.kind]; method == "" {
 				continue
@@ -270,7 +279,7 @@ func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, en
 			a.server.do(request{Kind: "lease", Size: int64(lease)})
 			end := time.Now().Add(lease)
 			held := (<-chan struct{})(nil)
-			if onTheWay {
+			if at != notSent {
 				held = k.cutAt(method)
 			} else {
 				stop()
@@ -284,9 +293,12 @@ func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, en
 				_, err := a.program.try(a.ask(under))
 				stuck <- answer{err, time.Now()}
 			}()
-			if onTheWay {
+			if at != notSent {
 				select {
 				case <-held:
+					if at == onTheWayOfTheKilled {
+						a.server.kill()
+					}
 				case <-time.After(time.Until(end)): // on a busy machine it was not sent within the lease
 					stop()
 				}

@@ -32,9 +32,10 @@ func TestHDFS(t *testing.T) {
 	t.Run("agent killed", h.agentKilled)
 	t.Run("zombie", func(t *testing.T) { zombies(t, h.open, 0, 20, h.each(30)) })
 	server := strings.TrimPrefix(h.HDFS(), "hdfs://")
-	t.Run("zombie cut off", func(t *testing.T) { cutOff(t, h.opened, server, false) })
-	t.Run("zombie cut off, with its change on the way", func(t *testing.T) { cutOff(t, h.opened, server, true) })
-	t.Run("zombie stopped", func(t *testing.T) { cutOff(t, h.opened, "", false) })
+	t.Run("zombie cut off", func(t *testing.T) { cutOff(t, h.opened, server, notSent) })
+	t.Run("zombie cut off, with its change on the way", func(t *testing.T) { cutOff(t, h.opened, server, onTheWay) })
+	t.Run("zombie cut off and killed, with its change on the way", func(t *testing.T) { cutOff(t, h.opened, server, onTheWayOfTheKilled) })
+	t.Run("zombie stopped", func(t *testing.T) { cutOff(t, h.opened, "", notSent) })
 	t.Run("DataNode killed", h.dataNodeKilled)
 	t.Run("NameNode killed", h.nameNodeKilled)
 	for _, replication := range []int{2, 3} {

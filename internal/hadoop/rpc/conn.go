@@ -44,6 +44,7 @@ type conn struct {
 	mu      sync.Mutex
 	raw     net.Conn        // nil until it is open
 	pending map[int32]*call // also those not sent yet
+	guarded int             // how many of them were sent and are guarded
 	ended   error           // why there are no more calls on it
 	retired bool            // closes when pending is empty
 }
@@ -143,11 +144,9 @@ func (k *conn) failLocked(err error) {
 	if k.ended == nil {
 		k.ended = err
 	}
-	for _, a := range k.pending {
-		if a.may != nil && a.taken {
-			reset(k.raw) // before the call returns
-			break
-		}
+	if k.guarded > 0 {
+		k.raw.Close() // before the call returns
+		k.guarded = 0
 	}
 	for id, a := range k.pending {
 		a.err = k.failure(err, a.taken)
@@ -279,6 +278,11 @@ func (k *conn) take(a *call) bool {
 		return false
 	}
 	a.taken = true
+	if a.may != nil {
+		if k.guarded++; k.guarded == 1 {
+			dropUnsent(k.raw, true)
+		}
+	}
 	return true
 }
 
@@ -318,6 +322,11 @@ func (k *conn) answer(id int32, body []byte, failure error) bool {
 	if ok {
 		// From here on the call is owned here: forget does not find it.
 		delete(k.pending, id)
+		if a.may != nil && a.taken {
+			if k.guarded--; k.guarded == 0 {
+				dropUnsent(k.raw, false)
+			}
+		}
 	}
 	k.mu.Unlock()
 	if !ok {
