@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,6 +110,11 @@ func (c *Checkpoint) MarkTorn() {
 // IsDir reports whether the checkpoint is a directory with all that is in it.
 func (c *Checkpoint) IsDir() bool {
 	return len(c.Files) > 0 && strings.HasPrefix(c.Files[0].Name, c.Name+"/")
+}
+
+// Holds reports whether a file by that name relative to the checkpoint, a directory, is one of its files.
+func (c *Checkpoint) Holds(name string) bool {
+	return slices.ContainsFunc(c.Files, func(f File) bool { return f.Name == path.Join(c.Name, name) })
 }
 
 // Traits returns those of the checkpoint's format; zero for one that no search has found.

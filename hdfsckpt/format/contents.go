@@ -179,6 +179,11 @@ func (o *Opener) Open(name string) (store.Reader, error) {
 	return r, nil
 }
 
+// NewOpener returns one whose files are opened with ctx, and which admits maxIndex bytes (Admit).
+func NewOpener(ctx context.Context, s store.Store, maxIndex int64) *Opener {
+	return &Opener{ctx: ctx, s: s, maxIndex: maxIndex, files: map[string]store.Reader{}}
+}
+
 // Context is for all reads until the tensors are closed.
 func (o *Opener) Context() context.Context { return o.ctx }
 
@@ -208,7 +213,8 @@ func (o *Opener) Below(dir string) func(string) (io.ReaderAt, error) {
 	return func(name string) (io.ReaderAt, error) { return o.Open(path.Join(dir, name)) }
 }
 
-func (o *Opener) close() error {
+// Close closes the files.
+func (o *Opener) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var errs []error
@@ -240,7 +246,7 @@ func OpenTensorsWithin(ctx context.Context, s store.Store, c *Checkpoint, maxInd
 	if contents == nil {
 		return nil, fmt.Errorf("the checkpoint %s has the format %s, whose tensors cannot be read; what its files hold is known to its program only: %w", c.Name, c.Kind, syscall.EINVAL)
 	}
-	t := &Tensors{byName: map[string]*Tensor{}, files: &Opener{ctx: ctx, s: s, maxIndex: maxIndex, files: map[string]store.Reader{}}}
+	t := &Tensors{byName: map[string]*Tensor{}, files: NewOpener(ctx, s, maxIndex)}
 	var err error
 	if t.all, err = contents.Tensors(t.files, c); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot find the tensors of the checkpoint %s: %w", c.Name, err), t.Close())
@@ -253,7 +259,7 @@ func OpenTensorsWithin(ctx context.Context, s store.Store, c *Checkpoint, maxInd
 }
 
 // Close closes the files.
-func (t *Tensors) Close() error { return t.files.close() }
+func (t *Tensors) Close() error { return t.files.Close() }
 
 // All returns the tensors, sorted by name.
 func (t *Tensors) All() []*Tensor { return t.all }

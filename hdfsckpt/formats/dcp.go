@@ -124,12 +124,12 @@ func (distributed) Review(_ format.Rule, found []format.Checkpoint) {
 	ofLightning := func(c *format.Checkpoint) bool { return c.Kind == Distributed && path.Ext(c.Name) == ".ckpt" }
 	has := map[string]bool{}
 	for i := range found {
-		if c := &found[i]; ofLightning(c) && holds(c, lightningMeta) {
+		if c := &found[i]; ofLightning(c) && c.Holds(lightningMeta) {
 			has[path.Dir(c.Name)] = true
 		}
 	}
 	for i := range found {
-		if c := &found[i]; ofLightning(c) && c.Whole() && has[path.Dir(c.Name)] && !holds(c, lightningMeta) {
+		if c := &found[i]; ofLightning(c) && c.Whole() && has[path.Dir(c.Name)] && !c.Holds(lightningMeta) {
 			c.Why, c.Certain = "it has no file "+lightningMeta+", as others beside it have: the save did not get that far", true
 			c.MarkTorn()
 		}

@@ -1,11 +1,13 @@
 package formats
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -13,6 +15,8 @@ import (
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/limit"
+	"holdfast/hdfsckpt/ocdbt"
+	"holdfast/hdfsckpt/orbaxfile"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -92,7 +96,7 @@ func checkOrbax(ctx context.Context, s store.Store, c *format.Checkpoint) error 
 	case err != nil:
 		return err
 	}
-	committed := metadata.Committed > 0 || holds(c, orbaxCommit)
+	committed := metadata.Committed > 0 || c.Holds(orbaxCommit)
 	switch missing := missingItem(c, metadata.Items); {
 	case missing != "":
 		c.Why = "there is nothing of its item " + missing
@@ -100,16 +104,11 @@ func checkOrbax(ctx context.Context, s store.Store, c *format.Checkpoint) error 
 		c.Why = orbaxMetadata + " does not say that it was committed"
 	default:
 		c.State = format.Complete
-		if c.Why, err = newOrbaxFiles(ctx, s, c).lacking(); c.Why != "" {
+		if c.Why, err = lackingOrbax(ctx, s, c); c.Why != "" {
 			c.State, c.Certain = format.Torn, c.Step != format.NoStep
 		}
 	}
 	return err
-}
-
-// holds reports whether a file is in the checkpoint's directory.
-func holds(c *format.Checkpoint, name string) bool {
-	return slices.ContainsFunc(c.Files, func(f format.File) bool { return f.Name == path.Join(c.Name, name) })
 }
 
 // missingItem returns an item that the metadata names and that has no file; empty if there
@@ -127,4 +126,130 @@ func missingItem(c *format.Checkpoint, items json.RawMessage) string {
 		return missing[0]
 	}
 	return ""
+}
+
+// orbaxFiles are the files of a checkpoint as the reader of their arrays wants them.
+func orbaxFiles(o *format.Opener, c *format.Checkpoint) *orbaxfile.Files {
+	f := &orbaxfile.Files{
+		Sizes: map[string]int64{},
+		Open:  func(name string) (ocdbt.File, error) { return o.Open(path.Join(c.Name, name)) },
+		ReadAt: func(name string, b []byte, offset int64) (int, error) {
+			r, err := o.Store().Open(o.Context(), path.Join(c.Name, name))
+			if err != nil {
+				return 0, err
+			}
+			defer r.Close()
+			return r.ReadAt(b, offset)
+		},
+		Admit: func(name string, bytes int64) error { return o.Admit(path.Join(c.Name, name), bytes) },
+	}
+	for _, x := range c.Files {
+		f.Sizes[strings.TrimPrefix(x.Name, c.Name+"/")] = x.Size
+	}
+	return f
+}
+
+// lackingOrbax returns what is wrong with the stores of keys of a checkpoint: a file that they name
+// is missing or too short, or an index is damaged. Empty if nothing is, or if that cannot be seen.
+func lackingOrbax(ctx context.Context, s store.Store, c *format.Checkpoint) (string, error) {
+	o := format.NewOpener(ctx, s, math.MaxInt64)
+	defer o.Close()
+	f := orbaxFiles(o, c)
+	need, err := f.Needed(func(manifest string, bytes int64, do func() error) error {
+		return look.Taking(ctx, path.Join(c.Name, manifest), f.Sizes[manifest], bytes, do)
+	})
+	switch {
+	case orbaxfile.IsDamaged(err):
+		return err.Error(), nil
+	case err != nil:
+		return "", err
+	}
+	return look.Lacking(need, f.Sizes), nil
+}
+
+// Tensors are the arrays, by the keys that lead to them, with the item before unless a program
+// names none.
+func (orbax) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	items, err := orbaxFiles(o, c).Items()
+	if err != nil {
+		return nil, err
+	}
+	var all []*format.Tensor
+	for _, item := range items {
+		arrays, err := item.Arrays()
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range arrays {
+			t := &format.Tensor{
+				Name: cmp.Or(a.Name, path.Base(c.Name)), Kind: a.Kind, Shape: a.Shape, Bytes: a.Bytes(), Pieces: int(max(1, min(a.Stored(), 1<<31-1))),
+				Source: format.Source{Read: a.Read, Rows: a.Rows, Parts: a.Parts},
+			}
+			if t.Pieces <= 1 {
+				t.File = path.Join(c.Name, a.File())
+			}
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// Parts are the indexes of stores. Values have no checksums: of these it is looked whether they
+// are there.
+func (orbax) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) (parts []format.Part, problems []format.Problem, err error) {
+	o := format.NewOpener(ctx, s, math.MaxInt64)
+	defer o.Close()
+	f := orbaxFiles(o, c)
+	f.Frame = func(name string, offset, length int64) {
+		parts = append(parts, format.Part{
+			File: path.Join(c.Name, name), Offset: offset, Size: length,
+			Check: func() format.Checker { return &ocdbt.Sum{} },
+		})
+	}
+	items, err := f.Items()
+	switch {
+	case err == nil:
+	case orbaxfile.IsDamaged(err):
+		if c.Whole() { // else the state says it
+			problems = append(problems, format.Problem{File: c.Name, Offset: -1, Text: err.Error()})
+		}
+		return parts, problems, nil
+	case ocdbt.IsUnknown(err) || limit.IsExceeded(err):
+		return parts, nil, nil // what cannot be read says nothing
+	default:
+		return nil, nil, err
+	}
+	for _, item := range items {
+		all, err := storesAll(ctx, s, c, item)
+		if err != nil {
+			return nil, nil, err
+		}
+		arrays, err := item.Arrays()
+		if err != nil {
+			problems = append(problems, format.Problem{File: path.Join(c.Name, item.Dir), Offset: -1, Text: err.Error()})
+		}
+		for _, a := range arrays {
+			if file, offset, text := a.Problem(all); text != "" {
+				problems = append(problems, format.Problem{File: path.Join(c.Name, file), Tensor: a.Name, Offset: offset, Text: text})
+			}
+		}
+	}
+	return parts, problems, nil
+}
+
+// storesAll reports whether values that equal a fill value are stored of an item, too. What cannot be
+// read of that says nothing.
+func storesAll(ctx context.Context, s store.Store, c *format.Checkpoint, item *orbaxfile.Item) (bool, error) {
+	var tree struct {
+		StoresAll bool `json:"store_array_data_equal_to_fill_value"`
+	}
+	name := path.Join(item.Dir, orbaxfile.Tree)
+	if !c.Holds(name) {
+		return false, nil
+	}
+	err := look.JSON(ctx, s, path.Join(c.Name, name), &tree)
+	if look.IsDamaged(err) || limit.IsExceeded(err) {
+		err = nil
+	}
+	return tree.StoresAll, err
 }

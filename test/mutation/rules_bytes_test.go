@@ -703,9 +703,9 @@ var byteRules = []rule{
 	},
 	{
 		promise: "a checkpoint of Orbax without a data file that its index names is not complete",
-		file:    "hdfsckpt/formats/orbax_contents.go",
-		old:     `return look.Lacking(need, have), nil`,
-		new:     `return "", nil`,
+		file:    "hdfsckpt/formats/orbax.go",
+		old:     `return look.Lacking(need, f.Sizes), nil`,
+		new:     `return look.Lacking(need, f.Sizes)[:0], nil`,
 		pkg:     "hdfsckpt", test: "TestLongRealOrbax",
 	},
 	{
