@@ -1,19 +1,20 @@
 package formats
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
+	"syscall"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/format/onefile"
 	"holdfast/hdfsckpt/hdf5"
-	"holdfast/hdfsckpt/limit"
+	"holdfast/hdfsckpt/kerasfile"
 	"holdfast/hdfsckpt/store"
-	"holdfast/hdfsckpt/zipdir"
 )
 
 // Keras is a file of a Keras model: an archive NAME.keras, or HDF5 (NAME.weights.h5, and
@@ -32,10 +33,12 @@ func (keras) Traits() format.Traits {
 	}
 }
 
+const kerasArchive = ".keras"
+
 // kerasSuffix returns the suffix of a file that Keras may have written; empty if the name
 // is none of Keras's.
 func kerasSuffix(base string) string {
-	for _, s := range []string{".keras", ".weights.h5", ".h5"} {
+	for _, s := range []string{kerasArchive, ".weights.h5", ".h5"} {
 		if strings.HasSuffix(base, s) {
 			return s
 		}
@@ -61,78 +64,110 @@ func (keras) check(ctx context.Context, s store.Store, f format.File) (*format.C
 	suffix := kerasSuffix(f.Name)
 	c := format.Checkpoint{Kind: Keras, Step: format.FileStep(f.Name, suffix)}
 	if suffix == kerasArchive {
-		return onefile.CheckWithin(ctx, s, f, c, true, memoryOfKeras, checkKerasArchive)
+		return onefile.CheckWithin(ctx, s, f, c, true, kerasfile.Memory, func(r io.ReaderAt, size int64) error {
+			return markedCut(kerasfile.CheckArchive(r, size))
+		})
 	}
 	return onefile.Check(ctx, s, f, c, suffix != ".h5", func(r io.ReaderAt, size int64) error {
 		if suffix == ".h5" {
-			if ours, err := isKerasHDF5(r, size); err != nil {
+			if ours, err := kerasfile.IsHDF5(r, size); err != nil {
 				return err
 			} else if !ours {
 				return onefile.Foreign(errors.New("it is HDF5 of another program"))
 			}
 		}
-		return checkHDF5(r, size)
+		return markedCut(kerasfile.CheckHDF5(r, size))
 	})
 }
 
-// memoryOfKeras is what reading the directory of an archive takes.
-func memoryOfKeras(r io.ReaderAt, size int64) (int64, error) {
-	n, err := zipdir.Memory(r, size)
-	if limit.IsExceeded(err) {
-		return 0, err
+// markedCut marks what is wrong with a file of which that shows that it is not all there.
+func markedCut(err error) error {
+	if kerasfile.IsCut(err) {
+		return onefile.CutOff(err)
 	}
-	return n, nil // what is wrong with it, checkKerasArchive says
+	return err
 }
 
-// checkKerasArchive reads the directory of an archive, which stands at its end.
-func checkKerasArchive(r io.ReaderAt, size int64) error {
-	head := make([]byte, 4)
-	if n, _ := r.ReadAt(head, 0); n < len(head) || string(head) != "PK\x03\x04" {
-		return errors.New("it does not begin as Keras's files do")
-	}
-	z, err := zipdir.Open(r, size)
+// Tensors are the datasets of HDF5, named by their groups: layers/dense/vars/0.
+func (keras) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	r, err := o.Open(c.Name)
 	if err != nil {
-		return onefile.CutOff(fmt.Errorf("its directory, at the end: %w", err))
+		return nil, err
 	}
-	for _, f := range z.File {
-		if f.Name == "config.json" {
-			return nil
+	datasets := hdf5.Datasets
+	if kerasSuffix(c.Name) == kerasArchive {
+		datasets = kerasfile.Datasets
+	}
+	found, err := datasets(r, r.Size(), func(n int64) error { return o.Admit(c.Name, n) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Name, err)
+	}
+	all := make([]*format.Tensor, len(found))
+	for i, d := range found {
+		all[i] = &format.Tensor{Name: d.Name, Kind: d.Kind, Shape: d.Shape, Bytes: d.Size, File: c.Name, Pieces: 1}
+		if d.Kind.Size() == 0 {
+			continue
 		}
+		rows := func(int64) (io.Reader, error) { return readable(d, d.Rows) }
+		source := format.Source{Rows: rows, Parts: rows, Read: func() ([]byte, error) {
+			r, err := rows(0)
+			if err != nil {
+				return nil, err
+			}
+			return io.ReadAll(r)
+		}}
+		if d.Chunked() {
+			source.Rows, source.Held = nil, d.Size
+			source.Parts = func(limit int64) (io.Reader, error) {
+				return readable(d, func() (io.Reader, error) { return d.Chunks(limit) })
+			}
+		}
+		all[i].Source = source
 	}
-	return errors.New("it is an archive without Keras's config.json")
+	return all, nil
 }
 
-// kerasBegin is how much of a file of HDF5 is searched for Keras's mark, which Keras
-// writes first.
-const kerasBegin = 64 << 10
-
-// isKerasHDF5 reports whether a file of HDF5 has the attribute that Keras gives it.
-func isKerasHDF5(r io.ReaderAt, size int64) (bool, error) {
-	head := make([]byte, min(size, kerasBegin))
-	n, err := r.ReadAt(head, 0)
-	if err == io.EOF {
-		err = nil
+// readable returns what open does: ENOTSUP if elements of a dataset like this are not read.
+func readable(d *hdf5.Dataset, open func() (io.Reader, error)) (io.Reader, error) {
+	r, err := open()
+	if hdf5.IsUnsupported(err) {
+		err = fmt.Errorf("%w: %w", err, syscall.ENOTSUP)
 	}
-	head = head[:n]
-	return bytes.HasPrefix(head, []byte(hdf5.Signature)) && bytes.Contains(head, []byte("keras_version")), err
+	return r, err
 }
 
-// checkHDF5 compares the length of a file with the address of its end in the superblock
-// (HDF5 File Format Specification, II.A). The library refuses a file that is shorter.
-func checkHDF5(r io.ReaderAt, size int64) error {
-	head := make([]byte, min(size, hdf5.SuperblockSize))
-	n, err := r.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
-		return err
+// Parts are the members of an archive. Files of HDF5 have no checksums; but what in them refers
+// to something else has to be sound.
+func (keras) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
+	if !c.Whole() {
+		return nil, nil, nil // its state says why
 	}
-	end, err := hdf5.End(head[:n])
-	switch {
-	case err != nil:
-		return err
-	case uint64(size) < end:
-		return onefile.CutOff(fmt.Errorf("it has %d bytes, %d are needed", size, end))
-	case uint64(size) > end:
-		return fmt.Errorf("it has %d bytes, and says that it ends at %d", size, end)
+	r, err := s.Open(ctx, c.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil // it was removed since: whoever reads all of it says so
 	}
-	return nil
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	w := look.Watch(r)
+	var members []kerasfile.Member
+	var wrong []error
+	if kerasSuffix(c.Name) == kerasArchive {
+		members, wrong = kerasfile.Members(w, r.Size())
+	} else {
+		wrong = kerasfile.Unsound(w, r.Size())
+	}
+	if w.Failed() != nil {
+		return nil, nil, w.Failed()
+	}
+	var parts []format.Part
+	for _, m := range members {
+		parts = append(parts, format.Part{File: c.Name, Offset: m.Offset, Size: m.Size, Check: func() format.Checker { return m.Check() }})
+	}
+	var problems []format.Problem
+	for _, err := range wrong {
+		problems = append(problems, format.Problem{File: c.Name, Offset: -1, Text: err.Error()})
+	}
+	return parts, problems, nil
 }

@@ -1,4 +1,4 @@
-package formats
+package kerasfile_test
 
 import (
 	"archive/zip"
@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"testing"
+
+	"holdfast/hdfsckpt/kerasfile"
 )
 
 var errMuch = errors.New("more than is allowed")
@@ -57,21 +59,21 @@ func packed(t testing.TB) []byte {
 // in memory is admitted, and what is damaged is found.
 func TestACompressedArchive(t *testing.T) {
 	b := packed(t)
-	found, err := kerasDatasets("a.keras", bytes.NewReader(b), int64(len(b)), atMost(40_000))
+	found, err := kerasfile.Datasets(bytes.NewReader(b), int64(len(b)), atMost(40_000))
 	if err != nil || len(found) != 4 {
 		t.Errorf("%d datasets: %v", len(found), err)
 	}
 	for _, limit := range []int64{0, 12_483} { // of weights with 12484 bytes
-		if _, err := kerasDatasets("a.keras", bytes.NewReader(b), int64(len(b)), atMost(limit)); !errors.Is(err, errMuch) {
+		if _, err := kerasfile.Datasets(bytes.NewReader(b), int64(len(b)), atMost(limit)); !errors.Is(err, errMuch) {
 			t.Errorf("with %d bytes: %v", limit, err)
 		}
 	}
-	if parts, wrong := archiveMembers("a.keras", bytes.NewReader(b), int64(len(b))); len(parts) != 0 || len(wrong) != 0 {
-		t.Errorf("parts %v, problems %v", parts, wrong)
+	if members, wrong := kerasfile.Members(bytes.NewReader(b), int64(len(b))); len(members) != 0 || len(wrong) != 0 {
+		t.Errorf("members %v, problems %v", members, wrong)
 	}
 	bad := bytes.Clone(b)
 	bad[bytes.LastIndex(bad[:len(bad)-400], []byte("model.weights.h5"))+200] ^= 0x55
-	if _, wrong := archiveMembers("a.keras", bytes.NewReader(bad), int64(len(bad))); len(wrong) != 1 {
+	if _, wrong := kerasfile.Members(bytes.NewReader(bad), int64(len(bad))); len(wrong) != 1 {
 		t.Errorf("problems %v", wrong)
 	}
 }
