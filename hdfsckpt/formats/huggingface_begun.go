@@ -5,102 +5,42 @@ import (
 	"path"
 	"regexp"
 
+	"holdfast/hdfsckpt/format/saves"
 	"holdfast/hdfsckpt/store"
 )
 
 // The file that distinguishes a checkpoint of Hugging Face's Trainer from one of a program
 // that saves files of the same names is written last. So it is recorded that a task begins
 // the first save in a directory, while there is no other to compare with: what no task has
-// begun, such as a model that the user put there, is left alone. A record holds until the
-// next save begins. If the save before has no trainer_state.json by then, the format is the
-// program's own, and nothing more is recorded for that directory.
+// begun, such as a model that the user put there, is left alone. If the save before has no
+// trainer_state.json when the next one begins, the format is the program's own.
 //
 //	.holdfast/begun/DIR.json    DIR: the directory that checkpoint-N is in, an entry
-const begunDir = store.OwnDir + "/begun"
-
-// begunSave is such a record.
-type begunSave struct {
-	Dir  string `json:"dir"`            // relative to the store's root
-	Name string `json:"name,omitempty"` // checkpoint-N in it, the save that was begun last
-	Own  bool   `json:"own,omitempty"`  // the format is the program's own
+var begunSaves = saves.Records{
+	Dir: store.OwnDir + "/begun",
+	Shown: func(ctx context.Context, s store.Store, r saves.Record) (bool, error) {
+		return store.Exists(ctx, s, path.Join(r.Save(), trainerState))
+	},
 }
 
-func (r begunSave) about() string { return r.Dir }
-
-// isValid reports whether it names no other save than one of Trainer's.
-func (r begunSave) isValid() bool { return r.Name == "" || trainerDir.MatchString(r.Name) }
-
-func begunName(dir string) string { return store.RecordName(begunDir, dir) }
+func begunSave(name string) saves.Record {
+	return saves.Record{Dir: path.Dir(name), Name: path.Base(name)}
+}
 
 func (huggingFace) BeginsSave(name string, dir bool) bool {
 	return dir && trainerDir.MatchString(path.Base(name))
 }
 
 func (huggingFace) BeginSave(ctx context.Context, s store.Store, name string) error {
-	dir, base := path.Split(name)
-	dir = path.Clean(dir)
-	before, err := readBegun(ctx, s, begunName(dir))
-	if err != nil || before.Own || before.Name == base {
-		return err
-	}
-	record := begunSave{Dir: dir, Name: base}
-	if before.Name != "" {
-		ended, err := hasTrainerState(ctx, s, path.Join(dir, before.Name))
-		if err != nil {
-			return err
-		}
-		if !ended {
-			record = begunSave{Dir: dir, Own: true}
-		}
-	}
-	return writeBegun(ctx, s, record)
+	return begunSaves.Begin(ctx, s, begunSave(name))
 }
 
 func (huggingFace) SavesEnded(ctx context.Context, s store.Store) error {
-	return eachBegun(ctx, s, func(r begunSave) error {
-		ended, err := hasTrainerState(ctx, s, path.Join(r.Dir, r.Name))
-		if err != nil || ended || r.Own {
-			return err
-		}
-		return writeBegun(ctx, s, begunSave{Dir: r.Dir, Own: true})
-	})
+	return begunSaves.Ended(ctx, s)
 }
 
-// ForgetSaves: that the format is a program's own is known for as long as its directory is there.
 func (huggingFace) ForgetSaves(ctx context.Context, s store.Store) error {
-	return eachBegun(ctx, s, func(r begunSave) error {
-		of := path.Join(r.Dir, r.Name)
-		if r.Own {
-			of = r.Dir
-		}
-		return store.RemoveRecordOf(ctx, s, of, begunName(r.Dir))
-	})
-}
-
-func eachBegun(ctx context.Context, s store.Store, f func(begunSave) error) error {
-	return store.EachRecord(ctx, s, begunDir, begunSave.about, func(r begunSave) error {
-		if !r.isValid() || !r.Own && r.Name == "" {
-			return nil
-		}
-		return f(r)
-	})
-}
-
-// readBegun returns the zero record where there is none, or none that can be read.
-func readBegun(ctx context.Context, s store.Store, name string) (begunSave, error) {
-	r, _, err := store.ReadRecord(ctx, s, name, begunSave.about)
-	if !r.isValid() {
-		r = begunSave{}
-	}
-	return r, err
-}
-
-func writeBegun(ctx context.Context, s store.Store, r begunSave) error {
-	return store.WriteRecord(ctx, s, begunName(r.Dir), r)
-}
-
-func hasTrainerState(ctx context.Context, s store.Store, dir string) (bool, error) {
-	return store.Exists(ctx, s, path.Join(dir, trainerState))
+	return begunSaves.Forget(ctx, s)
 }
 
 var (
@@ -133,6 +73,5 @@ func isFirstSave(ctx context.Context, s store.Store, name string, entries []stor
 	if !mayBeTrainers(entries) {
 		return false, nil
 	}
-	r, err := readBegun(ctx, s, begunName(path.Dir(name)))
-	return !r.Own && r.Name == path.Base(name), err
+	return begunSaves.IsLast(ctx, s, begunSave(name))
 }

@@ -15,6 +15,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/format/saves"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 	"holdfast/hdfsckpt/tfbundle"
@@ -369,4 +370,49 @@ func (tensorFlow) RememberPointer(ctx context.Context, s store.Store, dir string
 
 func (tensorFlow) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
 	return format.KnownPointerFiles(ctx, s, tfbundle.StateFile)
+}
+
+// A saver writes the file `checkpoint` after the index of what it has saved. One that is killed
+// between its first index and the first `checkpoint` leaves nothing that tells it from a program
+// which writes no `checkpoint`, as tf.train.Checkpoint.write does not, or from what a user has put
+// there: but for a record that a task was to make the index. A program that saves another step
+// while there is no `checkpoint`, or that has ended by itself, is of the other kind.
+//
+//	.holdfast/first/FILE.json    FILE: `checkpoint` in that directory, an entry
+var firstSaves = saves.Records{
+	Dir: store.OwnDir + "/first", Suffix: indexSuffix,
+	Shown: func(ctx context.Context, s store.Store, r saves.Record) (bool, error) {
+		return store.Exists(ctx, s, r.File)
+	},
+}
+
+func firstSave(name string) saves.Record {
+	return saves.Record{File: path.Join(path.Dir(name), tfbundle.StateFile), Name: name}
+}
+
+// BeginsSave: it is only of saves that are called after their steps that a program finds the newest
+// by `checkpoint`. What is a part of a save has an index, too.
+func (tensorFlow) BeginsSave(name string, dir bool) bool {
+	prefix, isIndex := strings.CutSuffix(path.Base(name), indexSuffix)
+	return !dir && isIndex && format.StepAfterDash(prefix) != format.NoStep && len(OwnersOf(name)) > 0
+}
+
+func (tensorFlow) BeginSave(ctx context.Context, s store.Store, index string) error {
+	r := firstSave(strings.TrimSuffix(index, indexSuffix))
+	if there, err := store.Exists(ctx, s, r.File); err != nil || there {
+		return err
+	}
+	return firstSaves.Begin(ctx, s, r)
+}
+
+func (tensorFlow) SavesEnded(ctx context.Context, s store.Store) error {
+	return firstSaves.Ended(ctx, s)
+}
+
+func (tensorFlow) ForgetSaves(ctx context.Context, s store.Store) error {
+	return firstSaves.Forget(ctx, s)
+}
+
+func (tensorFlow) IsFirst(ctx context.Context, s store.Store, c *format.Checkpoint) (bool, error) {
+	return firstSaves.IsLast(ctx, s, firstSave(c.Name))
 }

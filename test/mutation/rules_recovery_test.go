@@ -224,23 +224,23 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "a program that writes no pointer gets none",
-		file:    "hdfsckpt/formats/tensorflow_first.go",
-		old:     `Own: before.File == file})`,
-		new:     `Own: false})`,
+		file:    "hdfsckpt/format/saves/saves.go",
+		old:     `r.Own = !shown`,
+		new:     `r.Own = false && shown`,
 		pkg:     "hdfsckpt", test: "TestTheFirstSaveOfAllIsGoneOnFrom",
 	},
 	{
 		promise: "what is only a part of a save leaves no record of a first one",
-		file:    "hdfsckpt/formats/tensorflow_first.go",
+		file:    "hdfsckpt/formats/tensorflow.go",
 		old:     ` && len(OwnersOf(name)) > 0`,
 		new:     ``,
 		pkg:     "hdfsckpt", test: "TestFirstSavesAreFewRecords",
 	},
 	{
 		promise: "the record of a first save goes with its directory",
-		file:    "hdfsckpt/formats/tensorflow_first.go",
+		file:    "hdfsckpt/format/saves/saves.go",
 		old: `		if r.Own {
-			of = path.Dir(r.File)
+			of = r.dir()
 		}
 `,
 		new: `		if r.Own {

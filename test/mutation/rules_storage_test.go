@@ -647,11 +647,9 @@ var storageRules = []rule{
 	{
 		promise: "that a program's format is its own is forgotten with its directory",
 		file:    "hdfsckpt/formats/huggingface_begun.go",
-		old: `			of = r.Dir
-`,
-		new: `			return nil
-`,
-		pkg: "hdfsckpt", test: "TestRecordsGoWithTheirDirectories",
+		old:     `return begunSaves.Forget(ctx, s)`,
+		new:     `return nil`,
+		pkg:     "hdfsckpt", test: "TestRecordsGoWithTheirDirectories",
 	},
 	{
 		promise: "a file called .index of another program's, in a directory of a checkpoint, makes no damaged bundle of it",
