@@ -15,6 +15,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
@@ -130,8 +131,8 @@ func contracts(t *testing.T) map[string]contract {
 			name: "export/#", tear: leavingOut("export/#/saved_model.pb"), shown: true, summed: true, inPlace: true,
 			files: append(at("export/#/variables/variables"), written{"export/#/assets/words.txt", []byte("one")}, written{"export/#/saved_model.pb", savedModelGraph}, written{"export/#/fingerprint.pb", []byte("x")}),
 		},
-		formats.Torch:       with(one("model-#.pt", whole, 100), saved),
-		formats.Safetensors: with(one("model-#.safetensors", safetensors(100), 9), func(c *contract) { c.shown = true }),
+		pytorch.Torch:       with(one("model-#.pt", whole, 100), saved),
+		pytorch.Safetensors: with(one("model-#.safetensors", safetensors(100), 9), func(c *contract) { c.shown = true }),
 		formats.Keras:       with(one("model_#.keras", kerasFixture(t, "model.keras"), 9), saved),
 		formats.XGBoost:     one("model_#.ubj", recorded(t, "xgboost/model.ubj"), 1),
 		formats.LightGBM:    one("model_#.txt", model, len(model)-100),
@@ -139,20 +140,20 @@ func contracts(t *testing.T) map[string]contract {
 			name: "net-#.params", tear: cutting("net-#.params", 1), shown: true, inPlace: true,
 			files: []written{{"net-#.params", recorded(t, "mxnet/module-0002.params")}, {"net-#.states", recorded(t, "mxnet/module-0002.states")}},
 		},
-		formats.Distributed: {name: "step_#", files: filesOf(t, "torchfile/testdata/dcp-300", "step_#", ".metadata"), tear: leavingOut("step_#/.metadata"), shown: true, summed: true, inPlace: true},
+		pytorch.Distributed: {name: "step_#", files: filesOf(t, "torchfile/testdata/dcp-300", "step_#", ".metadata"), tear: leavingOut("step_#/.metadata"), shown: true, summed: true, inPlace: true},
 		formats.Orbax: {
 			name: "#", files: filesOf(t, "testdata/orbax-10", "#", "_CHECKPOINT_METADATA", "commit_success.txt"), shown: true, summed: true,
 			tear: cutting("#/default/d/3bad5fc3699d96189903bae8ccf8b48f", 1),
 		},
-		formats.HuggingFace: {name: "checkpoint-#", files: trainer, tear: leavingOut("checkpoint-#/trainer_state.json"), shown: true, summed: true},
-		formats.DeepSpeed: {
+		pytorch.HuggingFace: {name: "checkpoint-#", files: trainer, tear: leavingOut("checkpoint-#/trainer_state.json"), shown: true, summed: true},
+		pytorch.DeepSpeed: {
 			name: "run/global_step#", files: deepSpeed("run/global_step#"), shown: true, summed: true, stays: true,
 			beside: func(t *testing.T, s store.Store, steps []string) {
 				put(t, s, "run/latest", []byte("global_step"+steps[len(steps)-1]))
 			},
 			tear: cutting("run/global_step#/mp_rank_00_model_states.pt", 9),
 		},
-		formats.Lightning: {
+		pytorch.Lightning: {
 			name: "epoch=1-step=#.ckpt", files: append(deepSpeed("epoch=1-step=#.ckpt/checkpoint"), written{"epoch=1-step=#.ckpt/latest", []byte("checkpoint")}),
 			tear: leavingOut("epoch=1-step=#.ckpt/latest"), shown: true, summed: true, inPlace: true,
 		},

@@ -11,7 +11,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
-	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/inspect"
 )
 
@@ -170,7 +170,7 @@ func TestLightningsMetadataIsRetained(t *testing.T) {
 		unlink(t, s, f)
 	}
 	kept := listRetained(t, s)
-	if len(kept) != 1 || kept[0].Former != "epoch=0-step=10.ckpt" || kept[0].Kind != formats.Distributed || len(kept[0].Files) != 4 {
+	if len(kept) != 1 || kept[0].Former != "epoch=0-step=10.ckpt" || kept[0].Kind != pytorch.Distributed || len(kept[0].Files) != 4 {
 		t.Errorf("retained are %+v", kept)
 	}
 }

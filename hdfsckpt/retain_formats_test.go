@@ -14,6 +14,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
@@ -205,14 +206,14 @@ func TestReplacedIsRetained(t *testing.T) {
 		if got := list(t, s); !got[0].Whole() {
 			t.Errorf("after it was replaced: %s", states(got))
 		}
-		if retained := listRetained(t, s); !slices.ContainsFunc(retained, func(c format.Checkpoint) bool { return c.Kind == formats.Distributed && c.Whole() }) {
+		if retained := listRetained(t, s); !slices.ContainsFunc(retained, func(c format.Checkpoint) bool { return c.Kind == pytorch.Distributed && c.Whole() }) {
 			t.Errorf("retained are %+v", retained)
 		}
 		// What goes from the new one is no part of the old.
 		publish(t, s, "dcp/__9_0.distcp", []byte("x"))
 		unlink(t, s, "dcp/__9_0.distcp")
 		for _, c := range listRetained(t, s) {
-			if c.Kind == formats.Distributed && len(c.Files) != 3 {
+			if c.Kind == pytorch.Distributed && len(c.Files) != 3 {
 				t.Errorf("retained is %+v", c)
 			}
 		}
@@ -221,7 +222,7 @@ func TestReplacedIsRetained(t *testing.T) {
 			publish(t, s, name, first)
 			unlink(t, s, name)
 		}
-		retained = slices.DeleteFunc(listRetained(t, s), func(c format.Checkpoint) bool { return c.Kind == formats.Distributed })
+		retained = slices.DeleteFunc(listRetained(t, s), func(c format.Checkpoint) bool { return c.Kind == pytorch.Distributed })
 		if len(retained) != 1 {
 			t.Errorf("retained are %+v", retained)
 		}

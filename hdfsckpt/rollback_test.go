@@ -18,6 +18,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -191,7 +192,7 @@ var rolledBackSeries = map[string]struct {
 		putContract(t, s, formats.SavedModel, step, whole)
 	}},
 	"lightning": {name: "epoch=1-step=N.ckpt", put: func(t *testing.T, s store.Store, step int, whole bool) {
-		putContract(t, s, formats.Lightning, step, whole)
+		putContract(t, s, pytorch.Lightning, step, whole)
 	}},
 	"tensorflow, without a pointer": {name: "model.ckpt-N", put: func(t *testing.T, s store.Store, step int, whole bool) {
 		if whole {
@@ -330,7 +331,7 @@ func TestRollbackWithoutAPointer(t *testing.T) {
 
 // TestEveryFormatCanBeRolledBack: a format that has no pointer is in rolledBackSeries.
 func TestEveryFormatCanBeRolledBack(t *testing.T) {
-	tried := map[format.Kind]bool{formats.Directory: true, formats.DeepSpeed: true} // never whole; by its pointer
+	tried := map[format.Kind]bool{formats.Directory: true, pytorch.DeepSpeed: true} // never whole; by its pointer
 	for _, f := range rolledBackSeries {
 		s := openLocal(t, t.TempDir())
 		must(t, format.SetRule(t.Context(), s, f.rule))

@@ -9,6 +9,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/formats/pytorch"
 )
 
 // TestRules looks at the same files by several rules.
@@ -30,7 +31,7 @@ func TestRules(t *testing.T) {
 	}{
 		{format.Rule{}, "model_50.pt torch 1 complete\nstep-60 plain 0 complete\n" + strings.Replace(halfDone, "plain", "orbax", 1)},
 		{format.Rule{Format: formats.Plain}, "step-60 plain 0 complete\n"},
-		{format.Rule{Format: formats.Torch}, "model_50.pt torch 1 complete\n"},
+		{format.Rule{Format: pytorch.Torch}, "model_50.pt torch 1 complete\n"},
 		{format.Rule{Format: formats.Plain, Marker: "_SUCCESS"}, halfDone +
 			"step-60 plain 1 torn (it has no file _SUCCESS: the save did not get that far)\n" +
 			"100 plain 2 complete\n200 plain 1 torn (it has no file _SUCCESS: the save did not get that far)\n"},

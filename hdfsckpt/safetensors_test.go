@@ -9,7 +9,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
-	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -67,7 +67,7 @@ checkpoint-95 directory 2 unchecked (nothing in it shows whether all of its file
 	if got := describe(list(t, s)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	must(t, format.SetRule(ctx, s, format.Rule{Format: formats.Safetensors}))
+	must(t, format.SetRule(ctx, s, format.Rule{Format: pytorch.Safetensors}))
 	if got := describe(list(t, s)); !strings.HasSuffix(got, want[strings.Index(want, "at-92"):]) {
 		t.Errorf("by its rule:\n%s", got)
 	}
@@ -130,7 +130,7 @@ func TestShardsOfSafetensorsAreRetainedTogether(t *testing.T) {
 		t.Errorf("listed are %s", got)
 	}
 	retained := listRetained(t, s)
-	if len(retained) != 1 || retained[0].Kind != formats.Safetensors || !retained[0].Whole() || len(retained[0].Files) != 2 {
+	if len(retained) != 1 || retained[0].Kind != pytorch.Safetensors || !retained[0].Whole() || len(retained[0].Files) != 2 {
 		t.Errorf("retained are %+v", retained)
 	}
 }

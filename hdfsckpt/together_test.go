@@ -9,6 +9,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/formats/pytorch"
 )
 
 // TestAFileAmongOthersBelongsToItsDirectory: of whatever format a file is, in a directory named
@@ -143,7 +144,7 @@ func TestABundleIsNotOfAnotherFormat(t *testing.T) {
 	put(t, s, "bundle/step_100/notes.txt", []byte("x"))
 	putCheckpoint(t, s, "both/step_100/weights", nil)
 	put(t, s, "both/step_100/model.pt", torchFixture(t, "alone.pt"))
-	must(t, format.SetRule(t.Context(), s, format.Rule{Format: formats.Torch}))
+	must(t, format.SetRule(t.Context(), s, format.Rule{Format: pytorch.Torch}))
 	if got := states(list(t, s)); got != "both/step_100 unchecked" {
 		t.Errorf("PyTorch's are %s", got)
 	}

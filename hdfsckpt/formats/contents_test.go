@@ -15,6 +15,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -100,7 +101,7 @@ func TestTensorsAreReadInPieces(t *testing.T) {
 			}
 		}
 	}
-	if kinds[formats.TensorFlow] == 0 || kinds[formats.Torch] == 0 || kinds[formats.Distributed] == 0 || kinds[formats.Safetensors] == 0 || kinds[formats.HuggingFace] == 0 || kinds[formats.DeepSpeed] == 0 || kinds[formats.MXNet] == 0 || kinds[formats.Keras] == 0 || kinds[formats.Orbax] == 0 {
+	if kinds[formats.TensorFlow] == 0 || kinds[pytorch.Torch] == 0 || kinds[pytorch.Distributed] == 0 || kinds[pytorch.Safetensors] == 0 || kinds[pytorch.HuggingFace] == 0 || kinds[pytorch.DeepSpeed] == 0 || kinds[formats.MXNet] == 0 || kinds[formats.Keras] == 0 || kinds[formats.Orbax] == 0 {
 		t.Errorf("tensors were read of %v", kinds)
 	}
 	slices.Sort(held)

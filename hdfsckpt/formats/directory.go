@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/onefile"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
 )
@@ -23,7 +25,7 @@ var _ format.Format = directory{}
 
 func (directory) Traits() format.Traits {
 	t := format.Traits{Kind: Directory, Unnamed: true}
-	for _, f := range having[single]() {
+	for _, f := range having[onefile.Format]() {
 		t.FoundBy = append(t.FoundBy, f.Traits().Kind)
 	}
 	return t
@@ -112,16 +114,16 @@ func filesOfStep(ctx context.Context, d *format.Dir) ([]store.Info, error) {
 		return nil, nil
 	}
 	var doubtful []func() (*format.Checkpoint, error)
-	for _, f := range having[single]() {
+	for _, f := range having[onefile.Format]() {
 		if !d.Rule.Finds(f) {
 			continue
 		}
 		for _, e := range files {
-			switch is, certain := f.named(e.Name); {
+			switch is, certain := f.Named(e.Name); {
 			case is && certain:
 				return files, nil
 			case is:
-				doubtful = append(doubtful, func() (*format.Checkpoint, error) { return f.check(ctx, d.Store, format.FileOf(d.Name, e)) })
+				doubtful = append(doubtful, func() (*format.Checkpoint, error) { return f.Check(ctx, d.Store, format.FileOf(d.Name, e)) })
 			}
 		}
 	}
@@ -141,10 +143,10 @@ func filesOfStep(ctx context.Context, d *format.Dir) ([]store.Info, error) {
 // beside it.
 func isAlone(files []store.Info) bool {
 	beside := ""
-	for _, f := range having[accompanied]() {
+	for _, f := range having[onefile.Accompanied]() {
 		for _, e := range files {
-			if is, _ := f.named(e.Name); is {
-				beside = f.companion(e.Name)
+			if is, _ := f.Named(e.Name); is {
+				beside = f.Companion(e.Name)
 			}
 		}
 	}
@@ -154,8 +156,8 @@ func isAlone(files []store.Info) bool {
 			others++
 		}
 	}
-	index := indexOfTensors(files[0].Name)
-	shards := index != "" && !slices.ContainsFunc(files, func(e store.Info) bool { return indexOfTensors(e.Name) != index })
+	index := pytorch.IndexOfTensors(files[0].Name)
+	shards := index != "" && !slices.ContainsFunc(files, func(e store.Info) bool { return pytorch.IndexOfTensors(e.Name) != index })
 	return (others == 1 || shards) && !besideModel.MatchString(files[0].Name)
 }
 
@@ -212,8 +214,8 @@ func mayBeOne(base string) bool {
 	if tfFile.MatchString(base) {
 		return true
 	}
-	for _, f := range having[single]() {
-		if is, certain := f.named(base); is && (certain || !slices.Contains([]string{".txt", ".json", ".h5"}, path.Ext(base))) {
+	for _, f := range having[onefile.Format]() {
+		if is, certain := f.Named(base); is && (certain || !slices.Contains([]string{".txt", ".json", ".h5"}, path.Ext(base))) {
 			return true
 		}
 	}
@@ -276,17 +278,16 @@ func belongTogether(d *format.Dir) []store.Info {
 		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, format.HiddenPrefix) {
 			continue
 		}
-		ext := suffixOf(e.Name)
+		ext, _ := pytorch.SuffixOf(e.Name)
 		bare := strings.TrimSuffix(e.Name, ext)
-		_, torch := torchSuffixes[ext]
 		switch {
-		case indexOfTensors(e.Name) != "":
+		case pytorch.IndexOfTensors(e.Name) != "":
 			// its index says what belongs together
 		case tfFile.MatchString(e.Name):
 			return nil // TensorFlow's are known by their prefix
-		case !torch && ext != safetensorsSuffix:
+		case ext == "":
 			others = append(others, e)
-		case !torch || format.StepAtEnd(bare) == format.NoStep || format.IsPartOfMore(bare):
+		case ext == pytorch.SafetensorsSuffix || format.StepAtEnd(bare) == format.NoStep || format.IsPartOfMore(bare):
 			parts = append(parts, e)
 		}
 	}

@@ -1,6 +1,7 @@
 // Package formats has all forms of checkpoints that are known: one format.Format for each,
-// in a file of its own. formats.go has the list of them, and rule.go what follows from the
-// list for a store's rule; nothing outside names one of them to decide by it.
+// in a file of its own; those of PyTorch and what is built on it are in package pytorch.
+// formats.go has the list of them, and rule.go what follows from the list for a store's rule;
+// nothing outside names one of them to decide by it.
 package formats
 
 import (
@@ -10,38 +11,17 @@ import (
 	"strings"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/store"
 )
 
 // All are the formats, in order of precedence: what one has claimed, those after it do
 // not see. It is changed by tests only.
-var All = []format.Format{lightning{}, distributed{}, orbax{}, plain{}, savedModel{}, deepSpeed{}, ray{}, directory{}, huggingFace{}, safeTensors{}, keras{}, xgboost{}, lightGBM{}, mxNet{}, torch{}, tensorFlow{}}
-
-// single is a Format of which each file is a checkpoint by itself, where it lies alone.
-type single interface {
-	format.Format
-	// named reports whether a file is named as the format's are. certain: no others are
-	// named so; otherwise it is one only if it begins as the format's do.
-	named(base string) (is, certain bool)
-	// check judges such a file; nil if it is none of the format's.
-	check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error)
+var All = []format.Format{
+	pytorch.LightningFormat{}, pytorch.DistributedFormat{}, orbax{}, plain{}, savedModel{}, pytorch.DeepSpeedFormat{}, ray{},
+	directory{}, pytorch.HuggingFaceFormat{}, pytorch.SafetensorsFormat{}, keras{}, xgboost{}, lightGBM{}, mxNet{},
+	pytorch.TorchFormat{}, tensorFlow{},
 }
-
-// accompanied is a single whose checkpoints may have a file beside them.
-type accompanied interface {
-	single
-	// companion is the base name of that file.
-	companion(base string) string
-}
-
-var (
-	_ single      = safeTensors{}
-	_ single      = keras{}
-	_ single      = xgboost{}
-	_ single      = lightGBM{}
-	_ accompanied = mxNet{}
-	_ single      = torch{}
-)
 
 // BeginSave records that a task makes a directory, or a file, if a format wants to know that.
 func BeginSave(ctx context.Context, s store.Store, name string, dir bool) error {

@@ -23,7 +23,10 @@ const Keras format.Kind = "keras"
 
 type keras struct{}
 
-var _ format.Contents = keras{}
+var _ interface {
+	format.Contents
+	onefile.Format
+} = keras{}
 
 func (keras) Traits() format.Traits {
 	return format.Traits{
@@ -53,14 +56,14 @@ func (keras) Owners(file string) []format.Owner {
 }
 
 func (keras) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	return onefile.Claim(d, isKerasName, keras{}.check), nil
+	return onefile.Claim(d, isKerasName, keras{}.Check), nil
 }
 
-func (keras) named(base string) (is, certain bool) {
+func (keras) Named(base string) (is, certain bool) {
 	return isKerasName(base), kerasSuffix(base) != ".h5"
 }
 
-func (keras) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (keras) Check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	suffix := kerasSuffix(f.Name)
 	c := format.Checkpoint{Kind: Keras, Step: format.FileStep(f.Name, suffix)}
 	if suffix == kerasArchive {

@@ -20,7 +20,7 @@ const LightGBM format.Kind = "lightgbm"
 
 type lightGBM struct{}
 
-var _ format.Format = lightGBM{}
+var _ onefile.Format = lightGBM{}
 
 // lightGBMNames are those of the files; the last is what LightGBM's program calls
 // snapshots. All are names of other files, too, and count only if the file begins as
@@ -44,14 +44,14 @@ func (lightGBM) Owners(file string) []format.Owner {
 }
 
 func (lightGBM) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	return onefile.Claim(d, isLightGBMName, lightGBM{}.check), nil
+	return onefile.Claim(d, isLightGBMName, lightGBM{}.Check), nil
 }
 
-func (lightGBM) named(base string) (is, certain bool) {
+func (lightGBM) Named(base string) (is, certain bool) {
 	return isLightGBMName(base), false
 }
 
-func (lightGBM) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (lightGBM) Check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	suffix := path.Ext(f.Name)
 	if snapshot.MatchString(suffix) {
 		suffix = ""

@@ -45,7 +45,10 @@ const MXNet format.Kind = "mxnet"
 
 type mxNet struct{}
 
-var _ format.Contents = mxNet{}
+var _ interface {
+	format.Contents
+	onefile.Accompanied
+} = mxNet{}
 
 const (
 	mxnetSuffix       = ".params"
@@ -80,7 +83,7 @@ func (mxNet) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	without := withoutStates(d.Entries, states)
 	claims := onefile.Claim(d, isMXNetName, func(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 		stem := strings.TrimSuffix(path.Base(f.Name), mxnetSuffix)
-		c, err := mxNet{}.check(ctx, s, f)
+		c, err := mxNet{}.Check(ctx, s, f)
 		if c == nil || err != nil {
 			return c, err
 		}
@@ -100,14 +103,14 @@ func (mxNet) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	return claims, nil
 }
 
-func (mxNet) named(base string) (is, certain bool) { return isMXNetName(base), false }
+func (mxNet) Named(base string) (is, certain bool) { return isMXNetName(base), false }
 
-func (mxNet) companion(base string) string {
+func (mxNet) Companion(base string) string {
 	return strings.TrimSuffix(base, mxnetSuffix) + mxnetStatesSuffix
 }
 
-// check judges a file without what lies beside it.
-func (mxNet) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+// Check judges a file without what lies beside it.
+func (mxNet) Check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	step := format.FileStep(f.Name, mxnetSuffix)
 	return onefile.Check(ctx, s, f, format.Checkpoint{Kind: MXNet, Step: step}, step != format.NoStep, judgeMXNet)
 }

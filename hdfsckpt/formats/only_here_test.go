@@ -2,8 +2,8 @@ package formats_test
 
 import (
 	"go/ast"
-	"path"
 	"slices"
+	"strings"
 	"testing"
 
 	"holdfast/hdfsckpt/formats"
@@ -22,7 +22,7 @@ func TestFormatsAreDecidedHereOnly(t *testing.T) {
 		t.Fatalf("the formats %v have the constants %v", kinds, names)
 	}
 	sources.Each(t, func(f *sources.File) {
-		if f.IsTest() || path.Dir(f.Path) == here {
+		if f.IsTest() || isHere(f) {
 			return
 		}
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {
@@ -34,16 +34,16 @@ func TestFormatsAreDecidedHereOnly(t *testing.T) {
 	})
 }
 
-// here is this package's directory in the module.
-const here = "hdfsckpt/formats"
+// isHere reports whether a file is of this package, or of one below.
+func isHere(f *sources.File) bool { return strings.HasPrefix(f.Path, "hdfsckpt/formats/") }
 
-// decides reports whether a node names a format by its constant, or compares a kind or a
+// decides reports whether a node names a format by its constant or its type, or compares a kind or a
 // format with its text.
 func decides(n ast.Node, names, kinds []string) bool {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:
 		x, ok := n.X.(*ast.Ident)
-		return ok && x.Name == "formats" && slices.Contains(names, n.Sel.Name)
+		return ok && (x.Name == "formats" || x.Name == "pytorch") && slices.Contains(names, strings.TrimSuffix(n.Sel.Name, "Format"))
 	case *ast.BinaryExpr:
 		named := func(e ast.Expr) bool {
 			s, ok := e.(*ast.SelectorExpr)
@@ -58,11 +58,11 @@ func decides(n ast.Node, names, kinds []string) bool {
 	return false
 }
 
-// constants are the names of this package's constants of type Kind.
+// constants are the names of the constants of type Kind here.
 func constants(t *testing.T) (names []string) {
 	t.Helper()
 	sources.Each(t, func(f *sources.File) {
-		if path.Dir(f.Path) != here {
+		if !isHere(f) {
 			return
 		}
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -56,7 +57,8 @@ func holdsOthers(entries []store.Info) bool {
 		if e.Name == Committed {
 			return false
 		}
-		others = others || tfFile.MatchString(e.Name) || torchSuffixes[suffixOf(e.Name)] || path.Ext(e.Name) == safetensorsSuffix || isMXNetName(e.Name) || e.Name == savedModelFile
+		_, certain := pytorch.SuffixOf(e.Name)
+		others = others || certain || tfFile.MatchString(e.Name) || isMXNetName(e.Name) || e.Name == savedModelFile
 	}
 	return others
 }

@@ -14,6 +14,7 @@ import (
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/formats/pytorch"
 	"holdfast/hdfsckpt/limit"
 	"holdfast/hdfsckpt/store"
 )
@@ -37,7 +38,7 @@ var rayDir = regexp.MustCompile(`^checkpoint_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\.\d+
 
 func (ray) Traits() format.Traits {
 	return format.Traits{
-		Kind: Ray, FoundBy: []format.Kind{Torch, Safetensors}, Last: []string{raySnapshot}, Beside: []string{raySnapshot},
+		Kind: Ray, FoundBy: []format.Kind{pytorch.Torch, pytorch.Safetensors}, Last: []string{raySnapshot}, Beside: []string{raySnapshot},
 		CompleteWhen: raySnapshot + " beside the directory lists it",
 	}
 }

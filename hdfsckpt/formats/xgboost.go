@@ -19,7 +19,7 @@ const XGBoost format.Kind = "xgboost"
 
 type xgboost struct{}
 
-var _ format.Format = xgboost{}
+var _ onefile.Format = xgboost{}
 
 // xgboostNames are those of the files. All but the first are names of other files, too,
 // and count only if the file begins as XGBoost's do.
@@ -44,14 +44,14 @@ func (xgboost) Owners(file string) []format.Owner {
 }
 
 func (xgboost) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	return onefile.Claim(d, isXGBoostName, xgboost{}.check), nil
+	return onefile.Claim(d, isXGBoostName, xgboost{}.Check), nil
 }
 
-func (xgboost) named(base string) (is, certain bool) {
+func (xgboost) Named(base string) (is, certain bool) {
 	return isXGBoostName(base), path.Ext(base) == xgboostSuffix
 }
 
-func (xgboost) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (xgboost) Check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	sure := path.Ext(f.Name) == xgboostSuffix
 	return onefile.Check(ctx, s, f, format.Checkpoint{Kind: XGBoost, Step: format.FileStep(f.Name, path.Ext(f.Name))}, sure, judgeXGBoost)
 }

@@ -427,7 +427,7 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "a group keeps its size where the checkpoint needs it",
-		file:    "hdfsckpt/formats/deepspeed.go",
+		file:    "hdfsckpt/formats/pytorch/deepspeed.go",
 		old:     ` RankFile: deepSpeedFile.MatchString,`,
 		new:     ``,
 		pkg:     "am/checkpoint", test: "TestACheckpointOfAFixedNumberOfRanks",

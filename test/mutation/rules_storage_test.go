@@ -103,15 +103,15 @@ var storageRules = []rule{
 	{
 		promise: "a directory of Trainer's is one checkpoint",
 		file:    "hdfsckpt/formats/formats.go",
-		old:     `directory{}, huggingFace{}, safeTensors{}`,
-		new:     `safeTensors{}`,
+		old:     `directory{}, pytorch.HuggingFaceFormat{}, pytorch.Safe`,
+		new:     `pytorch.Safe`,
 		pkg:     "hdfsckpt", test: "TestTrainersDirectories",
 	},
 	{
 		promise: "files of one save that are of no known format are one checkpoint, which prune does not take apart",
 		file:    "hdfsckpt/formats/formats.go",
-		old:     `deepSpeed{}, ray{}, directory{}, huggingFace{}`,
-		new:     `deepSpeed{}, ray{}, huggingFace{}`,
+		old:     `directory{}, pytorch.HuggingFaceFormat{}`,
+		new:     `pytorch.HuggingFaceFormat{}`,
 		pkg:     "hdfsckpt", test: "TestFilesThatBelongTogether",
 	},
 	{
@@ -132,7 +132,7 @@ var storageRules = []rule{
 		promise: "a file among others in a directory named after a step belongs to it, of whatever format it is",
 		file:    "hdfsckpt/formats/directory.go",
 		old:     `		if !d.Rule.Finds(f) {`,
-		new:     `		if !d.Rule.Finds(f) || f.Traits().Kind != Torch {`,
+		new:     `		if !d.Rule.Finds(f) || f.Traits().Kind != pytorch.Torch {`,
 		pkg:     "hdfsckpt", test: "TestAFileAmongOthersBelongsToItsDirectory/model.keras",
 	},
 	{
@@ -151,7 +151,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a directory of Trainer's is torn if what FSDP has put into it is",
-		file:    "hdfsckpt/formats/huggingface.go",
+		file:    "hdfsckpt/formats/pytorch/huggingface.go",
 		old:     `Take: []string{e.Name}, Inside: true, Check`,
 		new:     `Take: []string{e.Name}, Check`,
 		pkg:     "hdfsckpt", test: "TestWholeButForWhatItHolds/Trainer's/local",
@@ -207,7 +207,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "whatever the script removes stays readable once: DeepSpeed's",
-		file:    "hdfsckpt/formats/deepspeed.go",
+		file:    "hdfsckpt/formats/pytorch/deepspeed.go",
 		old:     `[]string{latest, "global_step*"}`,
 		new:     `nil`,
 		pkg:     "hdfsckpt", test: "TestDeepSpeedIsRemoved/local",
@@ -235,7 +235,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "Lightning's directories of FSDP are retained with their meta.pt",
-		file:    "hdfsckpt/formats/lightning.go",
+		file:    "hdfsckpt/formats/pytorch/lightning.go",
 		old:     `|meta\.pt|`,
 		new:     `|`,
 		pkg:     "hdfsckpt", test: "TestLightningsMetadataIsRetained",
@@ -286,14 +286,14 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a torn file of Lightning's is moved aside",
-		file:    "hdfsckpt/formats/torch.go",
+		file:    "hdfsckpt/formats/pytorch/torch.go",
 		old:     `sure || a.pickled && suffixOf(f.Name) == ".ckpt"`,
 		new:     `sure`,
 		pkg:     "hdfsckpt", test: "TestTornLightning",
 	},
 	{
 		promise: "an archive called *.ckpt that torch.save has not written is left alone",
-		file:    "hdfsckpt/formats/torch.go",
+		file:    "hdfsckpt/formats/pytorch/torch.go",
 		old:     `sure || a.pickled && suffixOf(f.Name) == ".ckpt"`,
 		new:     `sure || suffixOf(f.Name) == ".ckpt"`,
 		pkg:     "hdfsckpt", test: "TestTornLightning",
@@ -321,7 +321,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a directory of Trainer's without the random state of its last rank is not complete",
-		file:    "hdfsckpt/formats/huggingface.go",
+		file:    "hdfsckpt/formats/pytorch/huggingface.go",
 		old:     `		if ok && n > 1 {`,
 		new:     `		if ok && n > 1<<40 {`,
 		pkg:     "hdfsckpt", test: "TestTrainersRanks",
@@ -461,8 +461,8 @@ var storageRules = []rule{
 	{
 		promise: "ckpt get copies all files of a directory of no known format",
 		file:    "hdfsckpt/formats/formats.go",
-		old:     `deepSpeed{}, ray{}, directory{}, huggingFace{}`,
-		new:     `deepSpeed{}, ray{}, huggingFace{}`,
+		old:     `directory{}, pytorch.HuggingFaceFormat{}`,
+		new:     `pytorch.HuggingFaceFormat{}`,
 		pkg:     "cmd/yarn-submit", test: "TestNotUnderstood",
 	},
 	{
@@ -501,7 +501,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a torn checkpoint of torch.distributed.checkpoint is out of the way before tasks start",
-		file:    "hdfsckpt/formats/dcp.go",
+		file:    "hdfsckpt/formats/pytorch/dcp.go",
 		old: `	c.Certain = c.Shards > 0
 `,
 		new: ``,
@@ -646,7 +646,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "that a program's format is its own is forgotten with its directory",
-		file:    "hdfsckpt/formats/huggingface_begun.go",
+		file:    "hdfsckpt/formats/pytorch/huggingface_begun.go",
 		old:     `return begunSaves.Forget(ctx, s)`,
 		new:     `return nil`,
 		pkg:     "hdfsckpt", test: "TestRecordsGoWithTheirDirectories",
@@ -810,7 +810,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "what a save by fewer ranks leaves of the one that it saves over is no part of the new one",
-		file:    "hdfsckpt/formats/dcp.go",
+		file:    "hdfsckpt/formats/pytorch/dcp.go",
 		old: `			leaveOut(c, need)
 `,
 		new: ``,
@@ -1096,21 +1096,21 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a torn file of safetensors is out of the way before tasks start",
-		file:    "hdfsckpt/formats/safetensors.go",
+		file:    "hdfsckpt/formats/pytorch/safetensors.go",
 		old:     `c.State, c.Certain = format.Torn, f.Size > 0 || c.Step != format.NoStep`,
 		new:     `c.State = format.Torn`,
 		pkg:     "hdfsckpt", test: "TestSafetensors",
 	},
 	{
 		promise: "a checkpoint of safetensors in several files of which one is missing is out of the way before tasks start",
-		file:    "hdfsckpt/formats/safetensors.go",
+		file:    "hdfsckpt/formats/pytorch/safetensors.go",
 		old:     `c.State, c.Certain = format.Torn, true`,
 		new:     `c.State = format.Torn`,
 		pkg:     "hdfsckpt", test: "TestSafetensors",
 	},
 	{
 		promise: "a checkpoint of safetensors in several files of which one is cut off is out of the way before tasks start",
-		file:    "hdfsckpt/formats/safetensors.go",
+		file:    "hdfsckpt/formats/pytorch/safetensors.go",
 		old:     `c.State, c.Certain = format.Torn, counted`,
 		new:     `c.State = format.Torn`,
 		pkg:     "hdfsckpt", test: "TestSafetensors",
@@ -1152,7 +1152,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "whatever the script removes stays readable once: a file of safetensors",
-		file:    "hdfsckpt/formats/safetensors.go",
+		file:    "hdfsckpt/formats/pytorch/safetensors.go",
 		old: `	return []format.Owner{format.SavedInPlace(name)}
 `,
 		new: `	return []format.Owner{format.SavedInPlace(name)}[:0]

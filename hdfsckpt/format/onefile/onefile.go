@@ -16,6 +16,23 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
+// Format is a format of which each file is a checkpoint by itself, where it lies alone.
+type Format interface {
+	format.Format
+	// Named reports whether a file is named as the format's are. certain: no others are
+	// named so; otherwise it is one only if it begins as the format's do.
+	Named(base string) (is, certain bool)
+	// Check judges such a file; nil if it is none of the format's.
+	Check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error)
+}
+
+// Accompanied is a Format whose checkpoints may have a file beside them.
+type Accompanied interface {
+	Format
+	// Companion is the base name of that file.
+	Companion(base string) string
+}
+
 // StandsAlone reports whether a file may be a checkpoint by itself, by where it lies: not
 // among what is still written.
 func StandsAlone(file string) bool {

@@ -1,4 +1,4 @@
-package formats
+package pytorch
 
 import (
 	"context"
@@ -19,14 +19,15 @@ import (
 // directories of FSDP of torch.distributed.checkpoint.
 const Lightning format.Kind = "lightning"
 
-type lightning struct{}
+// LightningFormat is the format of kind Lightning.
+type LightningFormat struct{}
 
-var _ format.Contents = lightning{}
+var _ format.Contents = LightningFormat{}
 
 // lightningTag is the directory with the ranks' files, which `latest` names.
 const lightningTag = "checkpoint"
 
-func (lightning) Traits() format.Traits {
+func (LightningFormat) Traits() format.Traits {
 	return format.Traits{
 		Kind: Lightning, FoundBy: []format.Kind{Torch, DeepSpeed}, Last: []string{latest}, MayGrow: true,
 		CompleteWhen: "the files of model and optimizer in NAME.ckpt/checkpoint are whole, and `latest` beside that was written after them",
@@ -36,7 +37,7 @@ func (lightning) Traits() format.Traits {
 // lightningFile is a file in a directory NAME.ckpt, of whatever strategy.
 var lightningFile = regexp.MustCompile(`^(.*\.ckpt)/(checkpoint/[^/]+|latest|zero_to_fp32\.py|meta\.pt|\.metadata|[^/]+\.distcp)$`)
 
-func (lightning) Owners(file string) []format.Owner {
+func (LightningFormat) Owners(file string) []format.Owner {
 	m := lightningFile.FindStringSubmatch(file)
 	if m == nil || format.IsHidden(file) {
 		return nil
@@ -45,7 +46,7 @@ func (lightning) Owners(file string) []format.Owner {
 }
 
 // Claim takes the directories NAME.ckpt which hold the directory of the ranks' files.
-func (lightning) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
+func (LightningFormat) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	saves := map[string][]store.Info{} // by name, what is in the directory of the ranks
 	entries := map[string][]store.Info{}
 	for _, e := range d.Entries {
@@ -133,12 +134,12 @@ func stepInside(ctx context.Context, s store.Store, c *format.Checkpoint, file s
 }
 
 // Tensors are those of the model.
-func (lightning) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
-	return deepSpeed{}.Tensors(o, c)
+func (LightningFormat) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	return DeepSpeedFormat{}.Tensors(o, c)
 }
 
 // Parts are the records of all files.
-func (lightning) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
+func (LightningFormat) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
 	parts, problems, err := savedParts(ctx, s, c.Files)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", c.Name, err)

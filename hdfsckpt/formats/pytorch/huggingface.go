@@ -1,4 +1,4 @@
-package formats
+package pytorch
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/safetensors"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/torchfile"
 )
 
 // HuggingFace is a directory checkpoint-N of Hugging Face's Trainer: the model,
@@ -22,16 +23,17 @@ import (
 // which the first rank writes last (Trainer._save_checkpoint).
 const HuggingFace format.Kind = "huggingface"
 
-type huggingFace struct{}
+// HuggingFaceFormat is the format of kind HuggingFace.
+type HuggingFaceFormat struct{}
 
-var _ format.Planned = huggingFace{}
+var _ format.Planned = HuggingFaceFormat{}
 
 var (
-	_ format.SaveRecorder = huggingFace{}
-	_ format.Contents     = huggingFace{}
+	_ format.SaveRecorder = HuggingFaceFormat{}
+	_ format.Contents     = HuggingFaceFormat{}
 )
 
-func (huggingFace) Traits() format.Traits {
+func (HuggingFaceFormat) Traits() format.Traits {
 	return format.Traits{
 		Kind: HuggingFace, FoundBy: []format.Kind{Torch, Safetensors},
 		Last:         []string{trainerState, "rng_state_*.pth"}, // other ranks may come after the first
@@ -40,7 +42,7 @@ func (huggingFace) Traits() format.Traits {
 	}
 }
 
-func (huggingFace) Owners(file string) []format.Owner {
+func (HuggingFaceFormat) Owners(file string) []format.Owner {
 	return format.OwnedByStep(file, trainerDir.MatchString)
 }
 
@@ -79,7 +81,7 @@ func isTrainers(entries []store.Info) bool {
 // Claim judges the directories checkpoint-N of one directory together. One is Trainer's if
 // its files show that, if another one's do, or, where it is the only one, if a task has begun
 // it as Trainer would (isFirstSave). Otherwise they are searched like any other directory.
-func (huggingFace) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
+func (HuggingFaceFormat) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 	var dirs []store.Info
 	for _, e := range d.Entries {
 		if e.IsDir() && trainerDir.MatchString(e.Name) {
@@ -247,7 +249,7 @@ var maxSteps = regexp.MustCompile(`(?m)^  "max_steps": (\d+),?$`)
 
 // TotalSteps implements format.Planned, by max_steps of trainer_state.json as Trainer writes it
 // (TrainerState.save_to_json of transformers/trainer_callback.py).
-func (huggingFace) TotalSteps(ctx context.Context, s store.Store, c *format.Checkpoint) (int64, error) {
+func (HuggingFaceFormat) TotalSteps(ctx context.Context, s store.Store, c *format.Checkpoint) (int64, error) {
 	i := slices.IndexFunc(c.Files, func(f format.File) bool { return f.Name == path.Join(c.Name, trainerState) })
 	if i < 0 {
 		return 0, nil
@@ -300,7 +302,7 @@ func shardsOf(ctx context.Context, s store.Store, name string, need map[string]i
 // cutOff says what shows that a file of weights is not all there; "" if nothing
 // does.
 func cutOff(ctx context.Context, s store.Store, name string) (string, error) {
-	if path.Ext(name) != safetensorsSuffix {
+	if path.Ext(name) != SafetensorsSuffix {
 		return cutTorch(ctx, s, name)
 	}
 	err := checkHeader(ctx, s, name)
@@ -324,4 +326,52 @@ func cutTorch(ctx context.Context, s store.Store, name string) (string, error) {
 		return h.damage.Error(), nil
 	}
 	return "", nil
+}
+
+// trainerOptimizer is the file of the optimizer's state.
+const trainerOptimizer = "optimizer.pt"
+
+// Tensors are those of the model, by their names in it, and those of the optimizer, with
+// "optimizer." before; of FSDP and DeepSpeed those of their directories.
+func (HuggingFaceFormat) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	var all []*format.Tensor
+	var inner format.Checkpoint
+	for _, f := range c.Files {
+		dir, base := path.Split(f.Name)
+		var more []*format.Tensor
+		var err error
+		switch dir = path.Clean(dir); {
+		case dir != c.Name && base == torchfile.MetadataFile:
+			more, err = DistributedFormat{}.Tensors(o, &format.Checkpoint{Name: dir})
+		case dir != c.Name && deepSpeedDir.MatchString(path.Base(dir)):
+			inner.Files = append(inner.Files, f)
+		case dir != c.Name:
+		case base == trainerOptimizer:
+			more, err = torchTensors(o, f.Name, "optimizer.")
+		case weightsFile.MatchString(base) && path.Ext(base) == SafetensorsSuffix:
+			more, err = safetensorsOf(o, f.Name)
+		case weightsFile.MatchString(base):
+			more, err = torchTensors(o, f.Name, "")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		all = append(all, more...)
+	}
+	more, err := DeepSpeedFormat{}.Tensors(o, &inner)
+	return append(all, more...), err
+}
+
+// Parts are the records of what torch.save wrote, of FSDP those in its directories; files of safetensors have no checksums.
+func (HuggingFaceFormat) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
+	parts, problems, err := savedParts(ctx, s, c.Files)
+	for _, f := range c.Files {
+		if dir, base := path.Split(f.Name); err == nil && base == torchfile.MetadataFile {
+			var more []format.Part
+			var wrong []format.Problem
+			more, wrong, err = DistributedFormat{}.Parts(ctx, s, &format.Checkpoint{Name: path.Clean(dir)})
+			parts, problems = append(parts, more...), append(problems, wrong...)
+		}
+	}
+	return parts, problems, err
 }

@@ -1,4 +1,4 @@
-package formats
+package pytorch
 
 import (
 	"context"
@@ -27,19 +27,19 @@ func begunSave(name string) saves.Record {
 	return saves.Record{Dir: path.Dir(name), Name: path.Base(name)}
 }
 
-func (huggingFace) BeginsSave(name string, dir bool) bool {
+func (HuggingFaceFormat) BeginsSave(name string, dir bool) bool {
 	return dir && trainerDir.MatchString(path.Base(name))
 }
 
-func (huggingFace) BeginSave(ctx context.Context, s store.Store, name string) error {
+func (HuggingFaceFormat) BeginSave(ctx context.Context, s store.Store, name string) error {
 	return begunSaves.Begin(ctx, s, begunSave(name))
 }
 
-func (huggingFace) SavesEnded(ctx context.Context, s store.Store) error {
+func (HuggingFaceFormat) SavesEnded(ctx context.Context, s store.Store) error {
 	return begunSaves.Ended(ctx, s)
 }
 
-func (huggingFace) ForgetSaves(ctx context.Context, s store.Store) error {
+func (HuggingFaceFormat) ForgetSaves(ctx context.Context, s store.Store) error {
 	return begunSaves.Forget(ctx, s)
 }
 

@@ -1,4 +1,7 @@
-package formats
+// Package pytorch has the formats of PyTorch and of what is built on it: files of torch.save and of
+// safetensors, torch.distributed.checkpoint, and what Lightning, DeepSpeed and Hugging Face's
+// Trainer make of these. Package formats puts them in order with the others.
+package pytorch
 
 import (
 	"context"
@@ -23,11 +26,15 @@ import (
 // Torch is a file of torch.save.
 const Torch format.Kind = "torch"
 
-type torch struct{}
+// TorchFormat is the format of kind Torch.
+type TorchFormat struct{}
 
-var _ format.Contents = torch{}
+var _ interface {
+	format.Contents
+	onefile.Format
+} = TorchFormat{}
 
-func (torch) Traits() format.Traits {
+func (TorchFormat) Traits() format.Traits {
 	return format.Traits{
 		Kind:         Torch,
 		Last:         []string{"*.pt", "*.pth", "*.pth.tar", "*.bin", "*.ckpt"},
@@ -54,6 +61,20 @@ func suffixOf(base string) string {
 	return path.Ext(base)
 }
 
+// SuffixOf returns the suffix of a file of torch.save or of safetensors by its name; empty if it is
+// named otherwise. certain: no other files have it.
+func SuffixOf(base string) (suffix string, certain bool) {
+	suffix = suffixOf(base)
+	if suffix == SafetensorsSuffix {
+		return suffix, true
+	}
+	certain, torch := torchSuffixes[suffix]
+	if !torch {
+		return "", false
+	}
+	return suffix, certain
+}
+
 // isTorchName reports whether a file is named as files of torch.save are that can be
 // checkpoints by themselves.
 func isTorchName(base string) bool {
@@ -61,12 +82,12 @@ func isTorchName(base string) bool {
 	return ok && base != trainerArguments
 }
 
-func (torch) Owners(file string) []format.Owner {
+func (TorchFormat) Owners(file string) []format.Owner {
 	return onefile.Owners(file, isTorchName)
 }
 
-func (torch) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
-	claims := onefile.Claim(d, isTorchName, torch{}.check)
+func (TorchFormat) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
+	claims := onefile.Claim(d, isTorchName, TorchFormat{}.Check)
 	if !d.Part {
 		return claims, nil
 	}
@@ -103,12 +124,12 @@ func checkTorchIndex(ctx context.Context, s store.Store, index format.File, size
 	return c, nil
 }
 
-func (torch) named(base string) (is, certain bool) {
+func (TorchFormat) Named(base string) (is, certain bool) {
 	_, is = torchSuffixes[suffixOf(base)]
 	return is, true
 }
 
-func (torch) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (TorchFormat) Check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	sure := torchSuffixes[suffixOf(f.Name)]
 	c := &format.Checkpoint{Name: f.Name, Kind: Torch, Step: format.FileStep(f.Name, suffixOf(f.Name)), Files: []format.File{f}, Shards: 1, State: format.Torn}
 	a, err := openTorch(ctx, s, f.Name)
@@ -218,7 +239,7 @@ func savedNumber(ctx context.Context, s store.Store, file string, keys ...string
 	return n, ok, nil
 }
 
-func (torch) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+func (TorchFormat) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
 	if c.State == format.Unchecked {
 		return nil, fmt.Errorf("its tensors cannot be shown: %s", c.Why)
 	}
@@ -264,7 +285,7 @@ func torchTensors(o *format.Opener, file, prefix string) ([]*format.Tensor, erro
 }
 
 // Parts are the records of the archive.
-func (torch) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
+func (TorchFormat) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
 	if c.State == format.Unchecked {
 		return nil, nil, nil
 	}
@@ -321,6 +342,28 @@ func archiveParts(ctx context.Context, s store.Store, name string, offset, lengt
 			File: name, Offset: offset + at, Size: rec.Size, Tensor: owner,
 			Check: func() format.Checker { return &recordCheck{rec, crc32.NewIEEE()} },
 		})
+	}
+	return parts, problems, nil
+}
+
+// savedParts finds the records of all files that torch.save wrote, as far as they are archives.
+func savedParts(ctx context.Context, s store.Store, files []format.File) (parts []format.Part, problems []format.Problem, err error) {
+	for _, f := range files {
+		if _, saved := torchSuffixes[suffixOf(path.Base(f.Name))]; !saved {
+			continue
+		}
+		h, err := openTorch(ctx, s, f.Name)
+		if store.Vanished(err) || err == nil && !h.archive {
+			continue // its state says so; of old files nothing can be said
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		more, wrong, err := archiveParts(ctx, s, f.Name, 0, -1, "")
+		if err != nil {
+			return nil, nil, err
+		}
+		parts, problems = append(parts, more...), append(problems, wrong...)
 	}
 	return parts, problems, nil
 }

@@ -1,4 +1,4 @@
-package formats
+package pytorch
 
 import (
 	"context"
@@ -24,32 +24,36 @@ import (
 // both.
 const Safetensors format.Kind = "safetensors"
 
-type safeTensors struct{}
+// SafetensorsFormat is the format of kind Safetensors.
+type SafetensorsFormat struct{}
 
-var _ format.Contents = safeTensors{}
+var _ interface {
+	format.Contents
+	onefile.Format
+} = SafetensorsFormat{}
 
-func (safeTensors) Traits() format.Traits {
+func (SafetensorsFormat) Traits() format.Traits {
 	return format.Traits{
 		Kind:         Safetensors,
-		Last:         []string{"*" + safetensorsSuffix, "*" + safetensorsIndex},
+		Last:         []string{"*" + SafetensorsSuffix, "*" + safetensorsIndex},
 		CompleteWhen: "the file has the length that its header says; with an index, all files that it names have",
 		MayGrow:      true, AloneInStepDir: true, Summed: format.NotSummed,
 	}
 }
 
 const (
-	// safetensorsSuffix is that of files of tensors with a header that says how long they
+	// SafetensorsSuffix is that of files of tensors with a header that says how long they
 	// are.
-	safetensorsSuffix = ".safetensors"
-	safetensorsIndex  = safetensorsSuffix + ".index.json"
+	SafetensorsSuffix = ".safetensors"
+	safetensorsIndex  = SafetensorsSuffix + ".index.json"
 )
 
 // safetensorsShard matches the name of a shard, one of the files that an index names.
 var safetensorsShard = regexp.MustCompile(`^(.+)-\d{5,}-of-\d{5,}\.safetensors$`)
 
-// indexOfTensors returns the index to which a file belongs by its name, or which it is;
+// IndexOfTensors returns the index to which a file belongs by its name, or which it is;
 // empty if it stands for itself.
-func indexOfTensors(base string) string {
+func IndexOfTensors(base string) string {
 	if strings.HasSuffix(base, safetensorsIndex) {
 		return base
 	}
@@ -59,10 +63,10 @@ func indexOfTensors(base string) string {
 	return ""
 }
 
-func (safeTensors) Owners(file string) []format.Owner {
+func (SafetensorsFormat) Owners(file string) []format.Owner {
 	dir, base := path.Split(file)
-	index := indexOfTensors(base)
-	if !onefile.StandsAlone(file) || strings.HasPrefix(base, format.HiddenPrefix) || index == "" && path.Ext(base) != safetensorsSuffix {
+	index := IndexOfTensors(base)
+	if !onefile.StandsAlone(file) || strings.HasPrefix(base, format.HiddenPrefix) || index == "" && path.Ext(base) != SafetensorsSuffix {
 		return nil
 	}
 	name := file
@@ -72,19 +76,19 @@ func (safeTensors) Owners(file string) []format.Owner {
 	return []format.Owner{format.SavedInPlace(name)}
 }
 
-func (safeTensors) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
+func (SafetensorsFormat) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	var claims []format.Claim
 	sharded := map[string][]store.Info{} // by the name of the index
 	for _, e := range d.Entries {
 		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, format.HiddenPrefix) {
 			continue
 		}
-		switch index := indexOfTensors(e.Name); {
+		switch index := IndexOfTensors(e.Name); {
 		case index != "":
 			sharded[index] = append(sharded[index], e)
-		case path.Ext(e.Name) == safetensorsSuffix:
+		case path.Ext(e.Name) == SafetensorsSuffix:
 			claims = append(claims, format.Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*format.Checkpoint, error) {
-				return safeTensors{}.check(ctx, d.Store, format.FileOf(d.Name, e))
+				return SafetensorsFormat{}.Check(ctx, d.Store, format.FileOf(d.Name, e))
 			}})
 		}
 	}
@@ -102,14 +106,14 @@ func (safeTensors) Claim(_ context.Context, d *format.Dir) ([]format.Claim, erro
 
 // safetensorsStep is the step in a file's name, or of the directory that it is alone in.
 func safetensorsStep(name string) int64 {
-	return format.FileStep(strings.TrimSuffix(name, ".index.json"), safetensorsSuffix)
+	return format.FileStep(strings.TrimSuffix(name, ".index.json"), SafetensorsSuffix)
 }
 
-func (safeTensors) named(base string) (is, certain bool) {
-	return path.Ext(base) == safetensorsSuffix, true
+func (SafetensorsFormat) Named(base string) (is, certain bool) {
+	return path.Ext(base) == SafetensorsSuffix, true
 }
 
-func (safeTensors) check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+func (SafetensorsFormat) Check(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	c := &format.Checkpoint{Name: f.Name, Kind: Safetensors, Step: safetensorsStep(f.Name), Files: []format.File{f}, Shards: 1, State: format.Complete}
 	err := checkHeader(ctx, s, f.Name)
 	switch {
@@ -151,7 +155,7 @@ func checkSharded(ctx context.Context, d *format.Dir, index string, entries []st
 		return c, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(need)) {
-		if _, own := sizes[name]; !own && indexOfTensors(name) != index {
+		if _, own := sizes[name]; !own && IndexOfTensors(name) != index {
 			c.Why = fmt.Sprintf("%s names %s, which is not called like one of its files", index, name)
 			return c, nil
 		}
@@ -189,10 +193,10 @@ func checkHeader(ctx context.Context, s store.Store, name string) error {
 	})
 }
 
-func (safeTensors) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+func (SafetensorsFormat) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
 	var all []*format.Tensor
 	for _, f := range c.Files {
-		if path.Ext(f.Name) != safetensorsSuffix {
+		if path.Ext(f.Name) != SafetensorsSuffix {
 			continue // the index
 		}
 		tensors, err := safetensorsOf(o, f.Name)
@@ -246,6 +250,6 @@ func safetensorsOf(o *format.Opener, file string) ([]*format.Tensor, error) {
 }
 
 // Parts are none: the files have no checksums.
-func (safeTensors) Parts(context.Context, store.Store, *format.Checkpoint) ([]format.Part, []format.Problem, error) {
+func (SafetensorsFormat) Parts(context.Context, store.Store, *format.Checkpoint) ([]format.Part, []format.Problem, error) {
 	return nil, nil, nil
 }

@@ -1,4 +1,4 @@
-package formats
+package pytorch
 
 import (
 	"context"
@@ -20,17 +20,18 @@ import (
 // its own files; how many there are stands in none of their names.
 const DeepSpeed format.Kind = "deepspeed"
 
-type deepSpeed struct{}
+// DeepSpeedFormat is the format of kind DeepSpeed.
+type DeepSpeedFormat struct{}
 
 var (
-	_ format.Pointer  = deepSpeed{}
-	_ format.Contents = deepSpeed{}
+	_ format.Pointer  = DeepSpeedFormat{}
+	_ format.Contents = DeepSpeedFormat{}
 )
 
 // latest is the pointer.
 const latest = "latest"
 
-func (deepSpeed) Traits() format.Traits {
+func (DeepSpeedFormat) Traits() format.Traits {
 	return format.Traits{
 		Kind: DeepSpeed, FoundBy: []format.Kind{Torch}, Last: []string{latest}, MayGrow: true, RankFile: deepSpeedFile.MatchString,
 		Beside:       []string{latest, "global_step*"},
@@ -49,13 +50,13 @@ var (
 )
 
 // Owners returns the directories global_stepN in which a file lies.
-func (deepSpeed) Owners(file string) []format.Owner {
+func (DeepSpeedFormat) Owners(file string) []format.Owner {
 	return format.OwnedByStep(file, deepSpeedDir.MatchString)
 }
 
 // Claim takes the directories global_stepN which hold files by the names that ranks give
 // them.
-func (f deepSpeed) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
+func (f DeepSpeedFormat) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 	in := path.Base(d.Name)
 	number := format.IsNumber(in)
 	if format.IsStepDir(in) && !number || d.Depth >= format.MaxDepth {
@@ -206,7 +207,7 @@ var deepSpeedModel = regexp.MustCompile(`^(mp_rank_\d+_|layer_\d+-model_\d+-)mod
 // Tensors are those of the model's files; where there are several, with the name of the file
 // before. Those of the optimizer are left out: a rank's file has parts of them, flat and
 // without their names.
-func (deepSpeed) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+func (DeepSpeedFormat) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
 	var models []string
 	for _, f := range c.Files {
 		if deepSpeedModel.MatchString(path.Base(f.Name)) {
@@ -229,13 +230,13 @@ func (deepSpeed) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tens
 }
 
 // Parts are the records of all files.
-func (deepSpeed) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
+func (DeepSpeedFormat) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
 	return savedParts(ctx, s, c.Files)
 }
 
-func (deepSpeed) PointerFile() string { return latest }
+func (DeepSpeedFormat) PointerFile() string { return latest }
 
-func (deepSpeed) ReadPointer(ctx context.Context, s store.Store, dir string) (format.Pointed, error) {
+func (DeepSpeedFormat) ReadPointer(ctx context.Context, s store.Store, dir string) (format.Pointed, error) {
 	p, err := format.ReadPointerFile(ctx, s, path.Join(dir, latest))
 	if err != nil || !p.Named() {
 		return p, err
@@ -249,28 +250,28 @@ func (deepSpeed) ReadPointer(ctx context.Context, s store.Store, dir string) (fo
 }
 
 // NamedBeside returns none: DeepSpeed's pointer has no other name.
-func (deepSpeed) NamedBeside(context.Context, store.Store, string) (map[string]bool, error) {
+func (DeepSpeedFormat) NamedBeside(context.Context, store.Store, string) (map[string]bool, error) {
 	return nil, nil
 }
 
 // WritePointer names a directory as DeepSpeed does, without an end of line.
-func (f deepSpeed) WritePointer(ctx context.Context, s store.Store, dir string, before format.Pointed, _ []format.Checkpoint, to *format.Checkpoint) error {
+func (f DeepSpeedFormat) WritePointer(ctx context.Context, s store.Store, dir string, before format.Pointed, _ []format.Checkpoint, to *format.Checkpoint) error {
 	return store.WriteFile(ctx, s, path.Join(dir, latest), f.CopiedPointer(before, to), 0o644)
 }
 
-func (deepSpeed) CopiedPointer(_ format.Pointed, to *format.Checkpoint) []byte {
+func (DeepSpeedFormat) CopiedPointer(_ format.Pointed, to *format.Checkpoint) []byte {
 	return []byte(path.Base(to.Name))
 }
 
-func (deepSpeed) RememberPointer(ctx context.Context, s store.Store, dir string) error {
+func (DeepSpeedFormat) RememberPointer(ctx context.Context, s store.Store, dir string) error {
 	return format.RememberPointerFile(ctx, s, path.Join(dir, latest))
 }
 
 // IsFirst is never so: its pointers are not changed.
-func (deepSpeed) IsFirst(context.Context, store.Store, *format.Checkpoint) (bool, error) {
+func (DeepSpeedFormat) IsFirst(context.Context, store.Store, *format.Checkpoint) (bool, error) {
 	return false, nil
 }
 
-func (deepSpeed) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
+func (DeepSpeedFormat) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
 	return format.KnownPointerFiles(ctx, s, latest)
 }

@@ -1,4 +1,4 @@
-package formats
+package pytorch
 
 import (
 	"context"
@@ -21,14 +21,15 @@ import (
 // .metadata, which is written last.
 const Distributed format.Kind = "dcp"
 
-type distributed struct{}
+// DistributedFormat is the format of kind Distributed.
+type DistributedFormat struct{}
 
 var _ interface {
 	format.Contents
 	format.Reviewer
-} = distributed{}
+} = DistributedFormat{}
 
-func (distributed) Traits() format.Traits {
+func (DistributedFormat) Traits() format.Traits {
 	return format.Traits{
 		Kind: Distributed, Last: []string{torchfile.MetadataFile},
 		CompleteWhen: ".metadata can be read, and every file that it names is there with its length",
@@ -46,7 +47,7 @@ func isOfDistributed(base string) bool {
 func isShard(name string) bool { return path.Dir(name) == "." && path.Ext(name) == dcpSuffix }
 
 // Owners returns the directory, and those named after a step in which that lies.
-func (distributed) Owners(file string) []format.Owner {
+func (DistributedFormat) Owners(file string) []format.Owner {
 	dir, base := path.Dir(file), path.Base(file)
 	if !isOfDistributed(base) || dir == "." || format.IsHidden(file) || format.IsPartsDir(path.Base(dir)) {
 		return nil
@@ -58,7 +59,7 @@ func (distributed) Owners(file string) []format.Owner {
 	return all
 }
 
-func (distributed) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
+func (DistributedFormat) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	if !slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && isOfDistributed(e.Name) }) {
 		return nil, nil
 	}
@@ -120,7 +121,7 @@ const lightningMeta = "meta.pt"
 
 // Review has a directory NAME.ckpt without Lightning's last file count as torn where one beside it
 // has that.
-func (distributed) Review(_ format.Rule, found []format.Checkpoint) {
+func (DistributedFormat) Review(_ format.Rule, found []format.Checkpoint) {
 	ofLightning := func(c *format.Checkpoint) bool { return c.Kind == Distributed && path.Ext(c.Name) == ".ckpt" }
 	has := map[string]bool{}
 	for i := range found {
@@ -172,7 +173,7 @@ func readMetadata(ctx context.Context, s store.Store, dir string) (m *torchfile.
 	return m, err
 }
 
-func (distributed) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+func (DistributedFormat) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
 	if err := o.AdmitFile(path.Join(c.Name, torchfile.MetadataFile)); err != nil {
 		return nil, err
 	}
@@ -204,7 +205,7 @@ func (distributed) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Te
 }
 
 // Parts are the records of the archives in the data files.
-func (distributed) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) (parts []format.Part, problems []format.Problem, err error) {
+func (DistributedFormat) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) (parts []format.Part, problems []format.Problem, err error) {
 	m, err := readMetadata(ctx, s, c.Name)
 	if look.IsDamaged(err) || limit.IsExceeded(err) || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil // the checkpoint's state says so
