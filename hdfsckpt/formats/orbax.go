@@ -220,9 +220,11 @@ func (orbax) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) (pa
 		return nil, nil, err
 	}
 	for _, item := range items {
-		all, err := storesAll(ctx, s, c, item)
-		if err != nil {
-			return nil, nil, err
+		all := false
+		if tree := path.Join(item.Dir, orbaxfile.Tree); f.Sizes[tree] > 0 {
+			if all, err = storesAll(ctx, s, path.Join(c.Name, tree)); err != nil {
+				return nil, nil, err
+			}
 		}
 		arrays, err := item.Arrays()
 		if err != nil {
@@ -237,17 +239,13 @@ func (orbax) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) (pa
 	return parts, problems, nil
 }
 
-// storesAll reports whether values that equal a fill value are stored of an item, too. What cannot be
-// read of that says nothing.
-func storesAll(ctx context.Context, s store.Store, c *format.Checkpoint, item *orbaxfile.Item) (bool, error) {
+// storesAll reports whether values that equal a fill value are stored of an item, too, by its
+// file orbaxfile.Tree. What cannot be read of that says nothing.
+func storesAll(ctx context.Context, s store.Store, name string) (bool, error) {
 	var tree struct {
 		StoresAll bool `json:"store_array_data_equal_to_fill_value"`
 	}
-	name := path.Join(item.Dir, orbaxfile.Tree)
-	if !c.Holds(name) {
-		return false, nil
-	}
-	err := look.JSON(ctx, s, path.Join(c.Name, name), &tree)
+	err := look.JSON(ctx, s, name, &tree)
 	if look.IsDamaged(err) || limit.IsExceeded(err) {
 		err = nil
 	}
