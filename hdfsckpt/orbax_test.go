@@ -91,6 +91,25 @@ func TestAnOrbaxArrayThatClaimsMuch(t *testing.T) {
 	}
 }
 
+// TestAnOrbaxIndexThatIsTooLarge is named, by its item, and nothing is said of its checkpoint.
+func TestAnOrbaxIndexThatIsTooLarge(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	putOrbax(t, s, "10", func(name string, b []byte) []byte {
+		if name == "default/manifest.ocdbt" {
+			return make([]byte, 16<<20+1)
+		}
+		return b
+	})
+	c := list(t, s)[0]
+	if c.State != format.Unchecked || !strings.Contains(c.Why, "10/default/manifest.ocdbt, of 16777217 bytes, is not looked into") {
+		t.Errorf("%s", describe([]format.Checkpoint{c}))
+	}
+	if _, err := format.OpenTensors(t.Context(), s, &c); !errors.Is(err, syscall.EFBIG) || !strings.Contains(fmt.Sprint(err), "default: manifest.ocdbt has 16777217 bytes") {
+		t.Errorf("its tensors are found: %v", err)
+	}
+}
+
 // TestOrbaxCheckpoints: a directory is complete when its save says so; what has not got
 // its name is moved aside.
 func TestOrbaxCheckpoints(t *testing.T) {

@@ -69,16 +69,18 @@ func (f *Files) store(dir string) (*ocdbt.Store, error) {
 	})
 }
 
-// in has an error about what was read of a store name that.
+// in has an error about a store name that.
 func in(dir string, err error) error {
 	var missing missingError
 	switch {
 	case errors.As(err, &missing):
 		return missing
-	case dir != "." && (ocdbt.IsDamaged(err) || ocdbt.IsUnknown(err)):
+	case dir == ".":
+		return err
+	case ocdbt.IsDamaged(err) || ocdbt.IsUnknown(err): // they begin with the name of a file in it
 		return fmt.Errorf("%s/%w", dir, err)
 	}
-	return err
+	return fmt.Errorf("%s: %w", dir, err)
 }
 
 // stores returns the directories that are stores of keys: in an item the one that was made at the
