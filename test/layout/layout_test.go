@@ -1,5 +1,4 @@
-// Package layout holds the direction in which packages may depend on each
-// other: downwards only, as docs/structure.md draws it.
+// Package layout holds which packages may depend on which others.
 package layout
 
 import (
@@ -150,7 +149,7 @@ var rooms = map[string][]string{
 // common are packages that import none of ours and that all but am/core and below may import.
 var common = []string{"internal/backoff", "internal/mailbox", "internal/proc", "internal/tcp"}
 
-func TestDependenciesPointDownwards(t *testing.T) {
+func TestDependencies(t *testing.T) {
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "holdfast/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
