@@ -72,7 +72,7 @@ type task struct {
 	notBefore time.Time          // it does not start before: the delay after a failure
 	parked    bool               // the generation that was formed last is without it (group.go)
 	absence   absence            // while it is parked or surplus
-	surplus   bool               // a person wants fewer tasks of its role (scale.go)
+	surplus   bool               // a person wants fewer tasks of its role (requests.go)
 	dirty     bool               // the store was not prepared since its last attempt ended, or ever
 	dirtied   time.Time          // when that attempt ended; zero: none has for this application master
 	listed    bool               // in Job.busy

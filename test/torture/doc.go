@@ -9,7 +9,7 @@
 //   - tensorflow_test.go has the real TensorFlow restore from what was left.
 //   - zombie_test.go lets a writer that was given up come back.
 //   - cutoff_test.go does so in the middle of an append or a rename, where the writer was
-//     stopped, or was cut off from its store.
+//     stopped, or was cut off from its store, and then maybe killed.
 //   - bits_test.go flips bits.
 //   - hdfs_test.go ends real agents, DataNodes and the NameNode in the middle of
 //     saves, on a real HDFS.

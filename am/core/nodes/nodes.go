@@ -60,7 +60,8 @@ type Avoided struct {
 }
 
 // Avoided returns those that have failed twice lately, and those that are taken out of
-// service, in the order of their names.
+// service, in the order of their names. Of the latter Until is Forgotten, whether tasks are
+// there or not, which only a Job knows.
 func (n *Nodes) Avoided(now time.Time) []Avoided {
 	var list []Avoided
 	for node := range n.troubles {
@@ -113,8 +114,8 @@ func (n *Nodes) Closing() []string { return slices.Sorted(maps.Keys(n.closing)) 
 // AnyCloses reports whether Closing returns any. It is fast.
 func (n *Nodes) AnyCloses() bool { return len(n.closing) > 0 }
 
-// Forgotten is when a node that was to be taken out of service is not avoided any longer, unless
-// more is heard of it: it is gone by then, or in service.
+// Forgotten is when a node that is taken out of service, and on which there is no task, is not
+// avoided any longer, unless more is heard of it: it is gone by then, or in service.
 func (n *Nodes) Forgotten(node string) time.Time {
 	c := n.closing[node]
 	if c.Until.IsZero() {

@@ -14,7 +14,7 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// Records are those of a format. Its methods may be called by many goroutines.
+// Records are those of a format. The methods may be called by many goroutines.
 type Records struct {
 	Dir string // where they are, each in an entry for what it is about
 	// Suffix is that of the file which is there for as long as a save is; empty where the save is a
@@ -27,8 +27,8 @@ type Records struct {
 // Record is about a directory with saves, or about the file in it that tells of them. It has one
 // of both.
 type Record struct {
-	Dir  string `json:"dir,omitempty"`  // relative to the store's root, as is
-	File string `json:"file,omitempty"` //
+	Dir  string `json:"dir,omitempty"`  // relative to the store's root
+	File string `json:"file,omitempty"` // likewise
 	Name string `json:"name,omitempty"` // of the save that was begun last, relative to Dir if there is that
 	Own  bool   `json:"own,omitempty"`  // the format is the program's own
 }
