@@ -466,8 +466,8 @@ var clusterRules = []rule{
 	{
 		promise: "those who want the same ticket wait for one request",
 		file:    "internal/hadoop/kerberos/user.go",
-		old:     `u.asked.Do(name+"@"+realm, func() (any, error) {`,
-		new:     `new(singleflight.Group).Do(name+"@"+realm, func() (any, error) {`,
+		old:     `u.asked.Do(full(of, realm), func() (any, error) {`,
+		new:     `new(singleflight.Group).Do(full(of, realm), func() (any, error) {`,
 		pkg:     "internal/hadoop/kerberos", test: "TestWhoWaitsForASilentKDC",
 	},
 	{
@@ -482,6 +482,41 @@ var clusterRules = []rule{
 	if !ok {
 		got`,
 		pkg: "internal/hadoop/kerberos", test: "TestWhoWaitsForASilentKDC",
+	},
+	{
+		promise: "who has a keytab logs in anew where the KDC refuses its ticket",
+		file:    "internal/hadoop/kerberos/replace.go",
+		old:     `return true, u.renew()`,
+		new:     `return true, nil`,
+		pkg:     "internal/hadoop/kerberos", test: "TestAKDCWhoseKeyHasChanged",
+	},
+	{
+		promise: "who has a ticket cache goes on with what kinit has put there since",
+		file:    "internal/hadoop/kerberos/replace.go",
+		old:     `err == nil && !now.granting.is(u.by().key) {`,
+		new:     `err == nil && now.granting.is(u.by().key) {`,
+		pkg:     "internal/hadoop/kerberos", test: "TestAKDCWhoseKeyHasChanged",
+	},
+	{
+		promise: "who has a ticket cache is told to run kinit where the KDC refuses its ticket",
+		file:    "internal/hadoop/kerberos/replace.go",
+		old:     `case refusesShown(err) && !u.credentials.HasKeytab():`,
+		new:     `case false:`,
+		pkg:     "internal/hadoop/kerberos", test: "TestAKDCWhoseKeyHasChanged",
+	},
+	{
+		promise: "a ticket for another realm is replaced when the key of the trust was changed",
+		file:    "internal/hadoop/kerberos/replace.go",
+		old:     `return strings.HasPrefix(of, "krbtgt/") && `,
+		new:     `return strings.HasPrefix(of, "krbtgt//") && `,
+		pkg:     "internal/hadoop/kerberos", test: "TestTrust",
+	},
+	{
+		promise: "what a KDC refuses for another reason than the ticket causes no login",
+		file:    "internal/hadoop/kerberos/replace.go",
+		old:     `slices.Contains(shownRefusals, refusal.ErrorCode)`,
+		new:     `(true || slices.Contains(shownRefusals, refusal.ErrorCode))`,
+		pkg:     "internal/hadoop/kerberos", test: "TestWhenAUserLogsInAnew",
 	},
 	{
 		promise: "a pattern of principals means what it means to Hadoop's clients",

@@ -117,8 +117,8 @@ func FromCache() (*User, error) {
 		return nil, denied("the Kerberos ticket of %s in %s expired %s: run kinit", principal, name, tgt.EndTime.Format(time.DateTime))
 	}
 	u := &User{
-		principal: principal, realm: realm, source: "the ticket cache " + name, end: tgt.EndTime,
-		credentials: c.GetClientCredentials(), cfg: cfg, tickets: map[string]ticket{}, hosts: map[string]string{},
+		principal: principal, realm: realm, source: "the ticket cache " + name,
+		credentials: c.GetClientCredentials(), cfg: cfg, tickets: map[string]ticket{}, replaced: map[string]time.Time{}, hosts: map[string]string{},
 	}
 	err = sasl.Guard(func() (err error) {
 		if u.granting, err = ticketIn(tgt); err != nil {
@@ -143,7 +143,7 @@ func (u *User) Anew() (*User, error) {
 	now, err := FromCache()
 	if err == nil && now.principal != u.principal {
 		return nil, denied("this process has begun as %s, whose ticket expired %s, and %s has tickets of %s now: run kinit %s, or start again as %s",
-			u.principal, u.end.Format(time.DateTime), now.source, now.principal, u.principal, now.principal)
+			u.principal, u.by().end.Format(time.DateTime), now.source, now.principal, u.principal, now.principal)
 	}
 	return now, err
 }

@@ -10,9 +10,10 @@
 //   - hadoop.security.auth_to_local, which maps a principal to a user name (names.go)
 //   - exchanges with KDCs, whose answers may be of any length and content (exchange.go), for
 //     tickets (tickets.go): gokrb5's own end the process when an answer is damaged
+//   - other tickets in the place of those that KDCs refuse (replace.go)
 //   - logins that a KDC has refused, which are not repeated for a while (refusals.go)
 //   - errors that name the cause and the remedy (errors.go)
 //
 // A User may be used by many goroutines; it sends one request to the KDC at a time. Tickets are
-// replaced when one is asked for: there are no goroutines here.
+// replaced when one is asked for, or was refused: there are no goroutines here.
 package kerberos

@@ -10,6 +10,7 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -223,6 +224,52 @@ func TestAUserWhoseKeyHasChanged(t *testing.T) {
 	}
 	if n := k.proofs.Load() - before; n != 1 {
 		t.Errorf("the KDC was shown the wrong key %d times", n)
+	}
+}
+
+// TestWhenAUserLogsInAnew: a login with the keytab follows the refusal of the ticket by which others
+// are asked for, and no other refusal, and it does not follow again and again where it is of no use.
+func TestWhenAUserLogsInAnew(t *testing.T) {
+	for code, logins := range map[int32]int32{
+		errorcode.KDC_ERR_TGT_REVOKED:         1,
+		errorcode.KRB_AP_ERR_BAD_INTEGRITY:    1,
+		errorcode.KRB_AP_ERR_TKT_EXPIRED:      1,
+		errorcode.KRB_AP_ERR_MODIFIED:         1,
+		errorcode.KRB_AP_ERR_BADKEYVER:        1,
+		errorcode.KRB_AP_ERR_NOKEY:            1,
+		errorcode.KRB_ERR_GENERIC:             1,
+		errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN: 0,
+		errorcode.KDC_ERR_POLICY:              0,
+		errorcode.KDC_ERR_ETYPE_NOSUPP:        0,
+		errorcode.KRB_AP_ERR_SKEW:             0,
+	} {
+		t.Run(errorcode.Lookup(code), func(t *testing.T) {
+			k := newFakeKDC(t)
+			var always atomic.Bool
+			k.ticket = func(r *messages.TGSReq) []byte {
+				if always.Load() || k.proofs.Load() == 1 {
+					return k.refuse(r.ReqBody, code, nil)
+				}
+				return k.grant(r)
+			}
+			u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Close()
+			if _, err := u.Ticket(fakeService); (err == nil) != (logins > 0) {
+				t.Error(err)
+			}
+			always.Store(true)
+			for range 20 {
+				began := time.Now()
+				_, err := u.Ticket("http/localhost@" + fakeRealm)
+				bad(t, began, err, false, "get a ticket for http/localhost@"+fakeRealm)
+			}
+			if n := k.proofs.Load() - 1; n != logins {
+				t.Errorf("%d logins", n)
+			}
+		})
 	}
 }
 

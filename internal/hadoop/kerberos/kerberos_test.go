@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,7 +275,8 @@ func TestConfiguration(t *testing.T) {
 }
 
 // TestTrust: a user of another realm, which the services' realm trusts, gets
-// tickets for them by way of a ticket for that realm.
+// tickets for them by way of a ticket for that realm, and another one of these
+// when the key of the trust was changed.
 func TestTrust(t *testing.T) {
 	_, k := realm(t)
 	for _, login := range []struct {
@@ -305,6 +307,79 @@ func TestTrust(t *testing.T) {
 			}
 			if u.Principal() != "erin@FAR.TEST" || ticket.Realm != kdc.FarRealm || ticket.Ticket.Realm != kdc.Realm {
 				t.Errorf("%s of realm %s has a ticket of %s", u.Principal(), ticket.Realm, ticket.Ticket.Realm)
+			}
+			if err := k.NewTrust(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := u.Ticket("dn/localhost@" + kdc.Realm); err != nil {
+				t.Errorf("with the new key of the trust: %v", err)
+			}
+		})
+	}
+}
+
+// TestAKDCWhoseKeyHasChanged: a KDC whose own key was changed, or that has lost it, refuses the
+// tickets by which others are asked for. Who has a keytab logs in anew, once for all that are asked
+// for at a time; who has a ticket cache is told to run kinit, and goes on when that has been done.
+func TestAKDCWhoseKeyHasChanged(t *testing.T) {
+	c, k := realm(t)
+	for name, change := range map[string][]string{
+		"changed": {"cpw -randkey krbtgt/" + kdc.Realm},
+		"lost":    {"delprinc -force krbtgt/" + kdc.Realm, "addprinc -randkey krbtgt/" + kdc.Realm},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := filepath.Join(t.TempDir(), "cache")
+			t.Setenv(kerberos.EnvCache, cache)
+			kinit := func(user string) {
+				t.Helper()
+				if err := k.Kinit(t.Context(), user, cache); err != nil {
+					t.Fatal(err)
+				}
+			}
+			kinit(kdc.Alice)
+			byCache, err := kerberos.FromCache()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer byCache.Close()
+			byKeytab, err := kerberos.FromKeytab(kdc.Alice, k.Keytab(kdc.Alice))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer byKeytab.Close()
+			logins := func() int {
+				return strings.Count(c.Daemon("kdc").Log(), "alice@"+kdc.Realm+" for krbtgt/"+kdc.Realm+"@"+kdc.Realm+"\n")
+			}
+
+			if err := k.Admin(t.Context(), change...); err != nil {
+				t.Fatal(err)
+			}
+			before := logins()
+			var wg sync.WaitGroup
+			for _, daemon := range []string{"nn", "dn", "rm", "nm"} {
+				wg.Go(func() {
+					if _, err := byKeytab.Ticket(kdc.Service(daemon)); err != nil {
+						t.Errorf("with a keytab: %v", err)
+					}
+				})
+			}
+			wg.Wait()
+			if n := logins() - before; n != 1 {
+				t.Errorf("%d logins with the keytab", n)
+			}
+			for _, user := range []string{"", kdc.Bob} {
+				if user != "" {
+					kinit(user)
+				}
+				for range 2 {
+					began := time.Now()
+					_, err := byCache.Ticket(service)
+					bad(t, began, err, false, "get a ticket for "+service, cache, "run kinit alice@"+kdc.Realm)
+				}
+			}
+			kinit(kdc.Alice)
+			if _, err := byCache.Ticket(service); err != nil {
+				t.Errorf("with kinit's new ticket: %v", err)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,6 +24,9 @@ type ticket struct {
 	start, end time.Time
 }
 
+// is reports whether it is the ticket with this session key.
+func (t ticket) is(key types.EncryptionKey) bool { return bytes.Equal(t.key.KeyValue, key.KeyValue) }
+
 func ticketFrom(t messages.Ticket, part messages.EncKDCRepPart) ticket {
 	start := part.StartTime
 	if start.IsZero() {
@@ -34,6 +38,11 @@ func ticketFrom(t messages.Ticket, part messages.EncKDCRepPart) ticket {
 // grantingName is the name of a realm's ticket-granting service.
 func grantingName(realm string) types.PrincipalName {
 	return types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", realm}}
+}
+
+// full is the whole principal of a name.
+func full(name types.PrincipalName, realm string) string {
+	return name.PrincipalNameString() + "@" + realm
 }
 
 // login gets a ticket-granting ticket by the key in the keytab (RFC 4120, section 3.1). A KDC that
@@ -180,7 +189,7 @@ func (u *User) granted(name types.PrincipalName, realm string) (ticket, error) {
 func (u *User) cached(name types.PrincipalName, realm string) (ticket, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	t, ok := u.tickets[name.PrincipalNameString()+"@"+realm]
+	t, ok := u.tickets[full(name, realm)]
 	return t, ok && t.end.After(time.Now())
 }
 
@@ -189,11 +198,16 @@ func (u *User) obtain(name types.PrincipalName, realm string) (ticket, error) {
 	if t, ok := u.cached(name, realm); ok {
 		return t, nil
 	}
+	return u.fetch(name, realm)
+}
+
+// fetch gets a ticket for a service, in the place of the one that the user may have.
+func (u *User) fetch(name types.PrincipalName, realm string) (ticket, error) {
 	t, err := u.granted(name, realm)
 	if err == nil {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		u.tickets[name.PrincipalNameString()+"@"+realm] = t
+		u.tickets[full(name, realm)] = t
 	}
 	return t, err
 }

@@ -26,8 +26,7 @@ import (
 type User struct {
 	principal   string
 	realm       string
-	source      string    // where the keys are from, for messages
-	end         time.Time // of a ticket cache's ticket
+	source      string // where the keys are from, for messages
 	secret      [sha256.Size]byte
 	credentials *credentials.Credentials // the name, and the keytab
 
@@ -37,8 +36,9 @@ type User struct {
 
 	mu       sync.Mutex // not held while one waits for others
 	granting ticket
-	tickets  map[string]ticket // by the service's principal
-	hosts    map[string]string // realms of those that tickets were asked for
+	tickets  map[string]ticket    // by the service's principal
+	replaced map[string]time.Time // when one was last asked for in a refused one's place, by the same
+	hosts    map[string]string    // realms of those that tickets were asked for
 }
 
 // FromKeytab logs a principal in with its key in a keytab. Without a realm the
@@ -112,7 +112,7 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 	}
 	u := &User{
 		principal: principal, realm: realm, source: "the keytab " + path, secret: secret(principal, content),
-		credentials: credentials.New(name, realm).WithKeytab(keys), cfg: cfg, tickets: map[string]ticket{}, hosts: map[string]string{},
+		credentials: credentials.New(name, realm).WithKeytab(keys), cfg: cfg, tickets: map[string]ticket{}, replaced: map[string]time.Time{}, hosts: map[string]string{},
 	}
 	if err := u.renew(); err != nil {
 		return nil, err
@@ -201,7 +201,9 @@ func (u *User) Principal() string { return u.principal }
 
 // Expired reports whether a ticket cache's ticket has ended, which only kinit can
 // renew. A keytab's tickets are replaced in time.
-func (u *User) Expired() bool { return !u.end.IsZero() && time.Now().After(u.end) }
+func (u *User) Expired() bool {
+	return !u.credentials.HasKeytab() && time.Now().After(u.by().end)
+}
 
 // Source returns where the user's keys are from, in words.
 func (u *User) Source() string { return u.source }
@@ -210,24 +212,19 @@ func (u *User) Source() string { return u.source }
 // Without a realm, the host determines it (domain_realm). Those who want the same one at a time
 // get it by one request.
 func (u *User) Ticket(service string) (sasl.Ticket, error) {
-	name, realm := u.resolve(service)
+	of, realm := u.resolve(service)
 	if u.Expired() {
-		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.end.Format(time.DateTime))
+		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.by().end.Format(time.DateTime))
 	}
-	of := types.NewPrincipalName(nametype.KRB_NT_SRV_HST, name) // of others, KDCs know no further realm
 	t, ok := u.cached(of, realm)
 	if !ok {
-		got, err, _ := u.asked.Do(name+"@"+realm, func() (any, error) {
+		got, err, _ := u.asked.Do(full(of, realm), func() (any, error) {
 			u.asking.Lock()
 			defer u.asking.Unlock()
-			if err := u.ensure(); err != nil {
-				return ticket{}, err
+			if t, ok := u.cached(of, realm); ok {
+				return t, nil
 			}
-			t, err := u.obtain(of, realm)
-			if err != nil {
-				err = explain("get a ticket for "+service+" as "+u.principal+" with "+u.source, realm, err)
-			}
-			return t, err
+			return u.request(service, of, realm)
 		})
 		if err != nil {
 			return sasl.Ticket{}, err
@@ -238,10 +235,10 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 }
 
 // resolve returns a service's name and its realm.
-func (u *User) resolve(service string) (name, realm string) {
+func (u *User) resolve(service string) (of types.PrincipalName, realm string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	name, realm, _ = cutPrincipal(service)
+	name, realm, _ := cutPrincipal(service)
 	_, host, _ := strings.Cut(name, "/")
 	switch {
 	case realm == "":
@@ -249,7 +246,7 @@ func (u *User) resolve(service string) (name, realm string) {
 	case host != "":
 		u.hosts[host] = realm // its other services are of that realm, too
 	}
-	return name, realm
+	return types.NewPrincipalName(nametype.KRB_NT_SRV_HST, name), realm // of others, KDCs know no further realm
 }
 
 // Realm returns the realm of the services on a host: that of [domain_realm] in krb5.conf, or else the

@@ -44,6 +44,9 @@ const (
 	Erin     = "erin"
 )
 
+// trust is the principal whose key the realms share, by which tickets of one count in the other.
+const trust = "krbtgt/" + Realm + "@" + FarRealm
+
 // services are the daemons' principals. DataNodes and NodeManagers share one
 // each: the source of their connections is localhost whatever address they
 // listen at, and with service ACLs on the NameNode and the ResourceManager
@@ -145,6 +148,15 @@ func (k *KDC) Admin(ctx context.Context, commands ...string) error {
 	return k.admin(ctx, Realm, commands...)
 }
 
+// NewTrust changes the key that the realms share.
+func (k *KDC) NewTrust(ctx context.Context) error {
+	change := "cpw -pw " + rand.Text() + " " + trust
+	if err := k.admin(ctx, FarRealm, change); err != nil {
+		return err
+	}
+	return k.admin(ctx, Realm, change)
+}
+
 func (k *KDC) admin(ctx context.Context, realm string, commands ...string) error {
 	out, err := k.tool(ctx, strings.Join(commands, "\n")+"\n", "kadmin.local", "-r", realm)
 	if err == nil && strings.Contains(out, "kadmin.local: ") && strings.Contains(out, " while ") {
@@ -172,12 +184,11 @@ func (k *KDC) Make(ctx context.Context) error {
 	add := func(principal, name string) []string {
 		return []string{"addprinc -randkey " + principal, "ktadd -k " + k.Keytab(name) + " " + principal}
 	}
-	// The realms share this key, by which tickets of one count in the other.
-	trust := "addprinc -pw " + rand.Text() + " krbtgt/" + Realm + "@" + FarRealm
-	if err := k.admin(ctx, FarRealm, append(add(Erin+"@"+FarRealm, Erin), trust)...); err != nil {
+	share := "addprinc -pw " + rand.Text() + " " + trust
+	if err := k.admin(ctx, FarRealm, append(add(Erin+"@"+FarRealm, Erin), share)...); err != nil {
 		return err
 	}
-	commands := []string{trust}
+	commands := []string{share}
 	for _, name := range services {
 		commands = append(commands, add(Service(name), name)...)
 	}
