@@ -484,6 +484,42 @@ var clusterRules = []rule{
 		pkg: "internal/hadoop/kerberos", test: "TestWhoWaitsForASilentKDC",
 	},
 	{
+		promise: "who has a ticket under a service's old key gets another one",
+		file:    "internal/hadoop/rpc/stream.go",
+		old:     `IsRemote(err, classSASL) && g.refused() {`,
+		new:     `IsRemote(err, classSASL) && g.refused == nil {`,
+		pkg:     "internal/hadoop/rpc", test: "TestAServiceWhoseKeyHasChanged",
+	},
+	{
+		promise: "of those whose ticket is refused at a time one asks for all",
+		file:    "internal/hadoop/kerberos/replace.go",
+		old:     `ok && !now.is(t.Key) {`,
+		new:     `ok && !now.is(now.key) {`,
+		pkg:     "internal/hadoop/rpc", test: "TestAServiceWhoseKeyHasChanged",
+	},
+	{
+		promise: "a ticket that was only just obtained is not asked for again",
+		file:    "internal/hadoop/kerberos/replace.go",
+		old:     `if t.New {`,
+		new:     `if t.New && false {`,
+		pkg:     "internal/hadoop/rpc", test: "TestAServiceWhoseKeyHasChanged",
+	},
+	{
+		promise: "a service that refuses every ticket costs its KDC one request a minute",
+		file:    "internal/hadoop/kerberos/replace.go",
+		old:     `< replacePause {`,
+		new:     `< replacePause && false {`,
+		pkg:     "internal/hadoop/rpc", test: "TestAServiceWhoseKeyHasChanged",
+	},
+	{
+		promise: "a refused ticket is kept until there is another one",
+		file:    "internal/hadoop/kerberos/replace.go",
+		old:     `	_, err := u.request(service, of, realm)`,
+		new: `	delete(u.tickets, full(of, realm))
+	_, err := u.request(service, of, realm)`,
+		pkg: "internal/hadoop/kerberos", test: "TestARefusedTicketIsKept",
+	},
+	{
 		promise: "who has a keytab logs in anew where the KDC refuses its ticket",
 		file:    "internal/hadoop/kerberos/replace.go",
 		old:     `return true, u.renew()`,

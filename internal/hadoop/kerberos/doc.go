@@ -10,7 +10,7 @@
 //   - hadoop.security.auth_to_local, which maps a principal to a user name (names.go)
 //   - exchanges with KDCs, whose answers may be of any length and content (exchange.go), for
 //     tickets (tickets.go): gokrb5's own end the process when an answer is damaged
-//   - other tickets in the place of those that KDCs refuse (replace.go)
+//   - other tickets in the place of those that services, or KDCs, refuse (replace.go)
 //   - logins that a KDC has refused, which are not repeated for a while (refusals.go)
 //   - errors that name the cause and the remedy (errors.go)
 //

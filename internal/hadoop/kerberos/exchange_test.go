@@ -273,6 +273,30 @@ func TestWhenAUserLogsInAnew(t *testing.T) {
 	}
 }
 
+// TestARefusedTicketIsKept: while there is no other one, a refused ticket is what the user has: the
+// refusal may have been of something else.
+func TestARefusedTicketIsKept(t *testing.T) {
+	k, busy := newSwitchedKDC(t)
+	u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	for range 2 {
+		got, err := u.Ticket(fakeService)
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy.Store(true)
+		if u.Refused(fakeService, got) {
+			t.Error("there is another ticket of a KDC that gives none")
+		}
+	}
+	if _, err := u.Ticket(fakeService); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTheNewestKeyIsUsed: of several keys of one type in a keytab, the one with the newest version
 // is used, whenever and in whatever order they were written (ktpass writes no times, ktutil puts
 // files together), and whatever version the KDC says that it has.

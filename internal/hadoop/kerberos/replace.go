@@ -10,11 +10,35 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
+
+	"holdfast/internal/hadoop/sasl"
 )
 
 // replacePause is for how long no other ticket is asked for in the place of one that has replaced a
 // refused one: it is not the ticket then that is wrong.
 const replacePause = time.Minute
+
+// Refused is to be called when a service has refused a ticket of Ticket's, as it does after its key
+// was changed. It gets another one, and reports whether there is one now, so that the login may be
+// tried again; until there is, the refused one is kept. None is asked for in the place of a new one,
+// nor more often than once a minute for a service. Of those whose ticket is refused at a time, one
+// asks for all.
+func (u *User) Refused(service string, t sasl.Ticket) bool {
+	if t.New {
+		return false
+	}
+	of, realm := u.resolve(service)
+	u.asking.Lock()
+	defer u.asking.Unlock()
+	if now, ok := u.cached(of, realm); ok && !now.is(t.Key) {
+		return true
+	}
+	if !u.replace(of, realm) {
+		return false
+	}
+	_, err := u.request(service, of, realm)
+	return err == nil
+}
 
 // replace reports whether a ticket that was refused may be asked for anew, and records that it is.
 func (u *User) replace(of types.PrincipalName, realm string) bool {

@@ -231,7 +231,7 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 		}
 		t = got.(ticket)
 	}
-	return sasl.Ticket{Ticket: t.ticket, Key: t.key, Realm: u.realm, Name: u.credentials.CName()}, nil
+	return sasl.Ticket{Ticket: t.ticket, Key: t.key, Realm: u.realm, Name: u.credentials.CName(), New: !ok}, nil
 }
 
 // resolve returns a service's name and its realm.

@@ -170,13 +170,23 @@ func (k *conn) failure(err error, sent bool) error {
 	return &unreachable{err: err, sent: sent}
 }
 
-// run opens the connection and serves it until its end.
+// run opens the connection and serves it until its end. A login that was refused because of its
+// ticket is tried once more, with another ticket.
 func (k *conn) run() {
 	defer k.cancel()
+	err := k.serve()
+	var stale *staleError
+	if errors.As(err, &stale) {
+		err = k.serve()
+	}
+	k.fail(err)
+}
+
+// serve is one attempt of run. It returns why the connection has ended.
+func (k *conn) serve() error {
 	raw, err := k.c.o.Dial(k.ctx, "tcp", k.address)
 	if err != nil {
-		k.fail(fmt.Errorf("connect to %s: %w", k.address, err))
-		return
+		return fmt.Errorf("connect to %s: %w", k.address, err)
 	}
 	k.mu.Lock()
 	k.raw = raw
@@ -192,8 +202,7 @@ func (k *conn) run() {
 		err = s.writePacket(k.contextPacket())
 	}
 	if err != nil {
-		k.fail(err)
-		return
+		return err
 	}
 	var sender sync.WaitGroup
 	sender.Go(func() { k.sender(s) })
@@ -203,6 +212,7 @@ func (k *conn) run() {
 	}
 	k.fail(err)
 	sender.Wait()
+	return err
 }
 
 // contextPacket names the protocol and, without SASL, the user; a token says

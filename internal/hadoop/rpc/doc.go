@@ -22,7 +22,8 @@
 // to the next address. A call that was sent and whose connection was then
 // lost is sent again only if Options.Retry.Resend says so; it keeps its call id
 // and client id and counts its retries, so that the NameNode's retry cache
-// recognises it. Exceptions are returned as they are.
+// recognises it. Exceptions are returned as they are; but a login by a Kerberos ticket that the
+// server refuses is made once more, on a new connection, if there is another ticket then.
 //
 // With Resend, a call that has no answer after two seconds is also sent to the other
 // addresses, in turn, while the first answer is awaited: otherwise a server that hangs

@@ -62,6 +62,13 @@ type loginError struct{ err error }
 func (e *loginError) Error() string { return "log in: " + e.err.Error() }
 func (e *loginError) Unwrap() error { return e.err }
 
+// staleError is a login that the server has refused, and in whose ticket's place there is another
+// one now.
+type staleError struct{ err error }
+
+func (e *staleError) Error() string { return e.err.Error() }
+func (e *staleError) Unwrap() error { return e.err }
+
 // IsRemote reports whether err is an exception of this Java class.
 func IsRemote(err error, class string) bool {
 	var r *RemoteError

@@ -13,6 +13,9 @@ import (
 type Tickets interface {
 	// Ticket is for a service's principal, name/host@REALM.
 	Ticket(service string) (sasl.Ticket, error)
+	// Refused is told that the service has refused a ticket, and reports whether there is another
+	// one now in its place.
+	Refused(service string, t sasl.Ticket) bool
 	// Realm returns the realm of the services on a host.
 	Realm(host string) string
 }
@@ -54,7 +57,7 @@ func (l kerberosLogin) Start(ctx context.Context, address string, offers []Auth)
 		if err != nil {
 			return Auth{}, nil, err
 		}
-		return a, gss{sasl.NewGSSAPI(t, l.qop)}, nil
+		return a, gss{sasl.NewGSSAPI(t, l.qop), func() bool { return l.tickets.Refused(service, t) }}, nil
 	}
 	return Auth{}, nil, fmt.Errorf("%s takes only %s, not Kerberos", address, methods(offers))
 }
@@ -138,7 +141,10 @@ func hostNames(ctx context.Context, address string) []string {
 }
 
 // gss adapts sasl.GSSAPI to Mechanism.
-type gss struct{ *sasl.GSSAPI }
+type gss struct {
+	*sasl.GSSAPI
+	refused func() bool // Tickets.Refused, of its ticket
+}
 
 func (g gss) Finish(b []byte) (Session, error) {
 	s, err := g.GSSAPI.Finish(b)

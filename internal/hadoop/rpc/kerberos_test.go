@@ -187,3 +187,98 @@ func (c *recordedConn) Write(b []byte) (int, error) {
 	c.r.mu.Unlock()
 	return c.Conn.Write(b)
 }
+
+// TestAServiceWhoseKeyHasChanged: a NameNode with a new key refuses tickets under the old one, as
+// long as they last. Who has one gets another, all of them by one request. What is refused for
+// another reason costs no more than that either.
+func TestAServiceWhoseKeyHasChanged(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cluster := testcluster.ForTest(t, testcluster.Options{HDFSOnly: true, DataNodes: 1, Security: &testcluster.Security{}})
+	realm := cluster.KDC()
+	t.Setenv(kerberos.EnvConfig, realm.Config())
+	c, err := conf.Load(cluster.ConfDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses, err := c.NameNodes("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nn := rpc.Principal{Key: "dfs.namenode.kerberos.principal", Name: c.Get("dfs.namenode.kerberos.principal")}
+	logIn := func(u *kerberos.User) error { // over a connection of its own
+		r := rpc.New(rpc.Options{Protocol: clientProtocol, Addresses: addresses, Login: rpc.KerberosLogin(u, nn)})
+		defer r.Close()
+		return stats(ctx, r)
+	}
+	user := func(name string) *kerberos.User {
+		u, err := kerberos.FromKeytab(name, realm.Keytab(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(u.Close)
+		return u
+	}
+	withTicket := func(name string) *kerberos.User {
+		u := user(name)
+		if err := logIn(u); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	asked := func(name string) int { // how often a ticket was asked for
+		return strings.Count(cluster.Daemon("kdc").Log(), name+"@"+kdc.Realm+" for "+kdc.Service("nn"))
+	}
+
+	alice, bob := withTicket(kdc.Alice), withTicket(kdc.Bob)
+	cache, err := realm.Tickets(ctx, kdc.Alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(kerberos.EnvCache, cache)
+	byCache, err := kerberos.FromCache()
+	if err == nil {
+		err = logIn(byCache)
+	}
+	if err == nil {
+		err = realm.NewKey(ctx, "nn")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := asked(kdc.Alice)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := logIn(alice); err != nil {
+				t.Errorf("with a ticket under the old key: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := asked(kdc.Alice) - before; n != 1 {
+		t.Errorf("%d tickets were asked for in the place of one", n)
+	}
+	if err := logIn(byCache); err != nil {
+		t.Errorf("with a ticket under the old key, and kinit's: %v", err)
+	}
+
+	// The KDC has another key now than the NameNode, which refuses all tickets.
+	if err := realm.Admin(ctx, "cpw -randkey "+kdc.Service("nn")); err != nil {
+		t.Fatal(err)
+	}
+	stranger := user(kdc.Stranger)
+	for u, most := range map[*kerberos.User]int{bob: 1, stranger: 2} {
+		name, _, _ := strings.Cut(u.Principal(), "@")
+		before := asked(name)
+		for i := range 20 {
+			err := logIn(u)
+			if err == nil || !strings.Contains(err.Error(), "GSS initiate failed") || !rpc.IsDenied(err) || rpc.Unreachable(err) {
+				t.Errorf("%s is not refused: %v", name, err)
+			}
+			if n := asked(name) - before; i == 0 && n != 1 || n > most {
+				t.Errorf("%s has asked for %d tickets when %d were refused", name, n, i+1)
+			}
+		}
+	}
+}

@@ -9,7 +9,10 @@ import (
 )
 
 // tickets tells for which service a ticket was asked.
-type tickets struct{ service string }
+type tickets struct {
+	rpc.Tickets
+	service string
+}
 
 var errAsked = errors.New("asked")
 

@@ -103,6 +103,9 @@ func (s *stream) open(ctx context.Context, address string, login Login) error {
 	}
 	for {
 		if reply, err = s.sasl(request); err != nil {
+			if g, ok := mechanism.(gss); ok && IsRemote(err, classSASL) && g.refused() {
+				return &staleError{err}
+			}
 			return err
 		}
 		switch reply.GetState() {

@@ -23,6 +23,7 @@ type Ticket struct {
 	Key    types.EncryptionKey // the session key
 	Realm  string              // of the client
 	Name   types.PrincipalName // of the client
+	New    bool                // it was obtained for this login, and not kept from an earlier one
 }
 
 // GSSAPI is one exchange of the mechanism GSSAPI (RFC 4752) with Kerberos 5

@@ -148,6 +148,16 @@ func (k *KDC) Admin(ctx context.Context, commands ...string) error {
 	return k.admin(ctx, Realm, commands...)
 }
 
+// NewKey changes the key of a kind of daemon, and replaces its keytab by one that has the new key
+// only. Hadoop's daemons read that without a restart.
+func (k *KDC) NewKey(ctx context.Context, service string) error {
+	next := k.Keytab("next")
+	if err := k.Admin(ctx, "ktadd -k "+next+" "+Service(service)); err != nil {
+		return err
+	}
+	return os.Rename(next, k.Keytab(service))
+}
+
 // NewTrust changes the key that the realms share.
 func (k *KDC) NewTrust(ctx context.Context) error {
 	change := "cpw -pw " + rand.Text() + " " + trust
