@@ -237,8 +237,22 @@ var hdfsRules = []rule{
 	{
 		promise: "key servers that demand Kerberos are asked with a ticket",
 		file:    "internal/hadoop/kms/identity.go",
-		old:     `err = u.Negotiate(r, "HTTP/"+strings.ToLower(r.URL.Hostname()))`,
-		new:     `_ = u`,
+		old:     `t, err = u.Negotiate(r, service)`,
+		new:     `_ = t`,
+		pkg:     "internal/hadoop/kms", test: "TestKerberos",
+	},
+	{
+		promise: "key servers whose key has changed are asked with another ticket",
+		file:    "internal/hadoop/kms/client.go",
+		old:     `answered.ofTicket() && answered.another() {`,
+		new:     `answered.ofTicket() && answered.another == nil {`,
+		pkg:     "internal/hadoop/kms", test: "TestKerberos",
+	},
+	{
+		promise: "what key servers refuse to a user whom they know costs no ticket",
+		file:    "internal/hadoop/kms/client.go",
+		old:     `rpc.RemoteClass(e.err) == "" && `,
+		new:     ``,
 		pkg:     "internal/hadoop/kms", test: "TestKerberos",
 	},
 	{

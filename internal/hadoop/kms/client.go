@@ -222,8 +222,9 @@ func (k *Client) call(ctx context.Context, r request, answer any) error {
 
 // refused is an answer that is an error.
 type refused struct {
-	status int
-	err    error
+	status  int
+	err     error
+	another func() bool // identity.sign's
 }
 
 func (e *refused) Error() string { return e.err.Error() }
@@ -235,8 +236,24 @@ func (e *refused) final() bool {
 	return rpc.IsDenied(e.err) && !rpc.IsInvalidToken(e.err) || e.status == http.StatusNotFound || e.status == http.StatusBadRequest
 }
 
-// ask sends the request to one server.
+// ofTicket reports whether the server may have refused the ticket, and not what was asked for, of
+// which it says so itself. A ticket under another key is answered by 403 (AuthenticationFilter).
+func (e *refused) ofTicket() bool {
+	return e.another != nil && rpc.RemoteClass(e.err) == "" && (e.status == http.StatusUnauthorized || e.status == http.StatusForbidden)
+}
+
+// ask sends the request to one server, and once more if that has refused the ticket and there is
+// another one.
 func (k *Client) ask(ctx context.Context, server string, r request, answer any) error {
+	err := k.send(ctx, server, r, answer)
+	if answered := new(refused); errors.As(err, &answered) && answered.ofTicket() && answered.another() {
+		err = k.send(ctx, server, r, answer)
+	}
+	return err
+}
+
+// send sends the request to one server, once.
+func (k *Client) send(ctx context.Context, server string, r request, answer any) error {
 	query := url.Values{}
 	for key, values := range r.query {
 		query[key] = values
@@ -248,7 +265,8 @@ func (k *Client) ask(ctx context.Context, server string, r request, answer any) 
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if err := k.who.sign(req, query, r.tokens); err != nil {
+	another, err := k.who.sign(req, query, r.tokens)
+	if err != nil {
 		return &localError{err}
 	}
 	req.URL.RawQuery = query.Encode()
@@ -265,10 +283,10 @@ func (k *Client) ask(ctx context.Context, server string, r request, answer any) 
 		return fmt.Errorf("reading its answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return &refused{resp.StatusCode, k.who.explain(resp, body)}
+		return &refused{resp.StatusCode, k.who.explain(resp, body), another}
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
-		return &refused{resp.StatusCode, errors.New("its answer is not that of a KMS")} // without the answer, which may hold a key
+		return &refused{resp.StatusCode, errors.New("its answer is not that of a KMS"), nil} // without the answer, which may hold a key
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/sasl"
 	"holdfast/internal/hadoop/token"
 )
 
@@ -34,27 +35,31 @@ const (
 )
 
 // sign authenticates a request. It looks up the token each time, as it may have been replaced.
-func (i identity) sign(r *http.Request, query url.Values, tokens bool) error {
+// Where that is by a ticket, another is User.Refused of it; else it is nil.
+func (i identity) sign(r *http.Request, query url.Values, tokens bool) (another func() bool, err error) {
 	if !i.conf.Secure() {
 		query.Set("user.name", rpc.CurrentUser())
-		return nil
+		return nil, nil
 	}
 	var tokenErr error
 	if i.tokens && tokens {
 		var t token.Token
 		if t, tokenErr = i.token(); tokenErr == nil {
 			r.Header.Set(tokenHeader, t.URLString())
-			return nil
+			return nil, nil
 		}
 	}
 	u, err := login.User()
 	if err == nil {
-		err = u.Negotiate(r, "HTTP/"+strings.ToLower(r.URL.Hostname()))
+		service := "HTTP/" + strings.ToLower(r.URL.Hostname())
+		var t sasl.Ticket
+		t, err = u.Negotiate(r, service)
+		another = func() bool { return u.Refused(service, t) }
 	}
 	if err != nil && tokenErr != nil {
-		return fmt.Errorf("%w (and %w)", tokenErr, err)
+		err = fmt.Errorf("%w (and %w)", tokenErr, err)
 	}
-	return err
+	return another, err
 }
 
 // token returns the token for the provider. Hadoop's older releases named it by the

@@ -211,6 +211,7 @@ func TestKerberos(t *testing.T) {
 	c, cf := start(t, testcluster.Options{
 		KMS:      &testcluster.KMS{Keys: []string{"k"}, Alone: true},
 		Security: &testcluster.Security{TokenLife: life},
+		Conf:     map[string]string{"hadoop.kms.blacklist.DECRYPT_EEK": kdc.Stranger},
 	})
 	t.Setenv(kerberos.EnvConfig, c.KDC().Config())
 	t.Setenv(kerberos.EnvCache, filepath.Join(t.TempDir(), "none"))
@@ -240,6 +241,26 @@ func TestKerberos(t *testing.T) {
 	end, err := byTicket.RenewToken(t.Context(), k)
 	if left := time.Until(end); err != nil || left > life/2+time.Second || left < life/4 {
 		t.Errorf("renewed for %s, %v", left, err)
+	}
+
+	// A server with a new key refuses tickets under the old one.
+	if err := c.KDC().NewKey(t.Context(), "HTTP"); err != nil {
+		t.Fatal(err)
+	}
+	wantKey(t, e, byTicket)
+	// What it refuses to a user whom it knows is not the ticket's fault.
+	stranger, err := kerberos.FromKeytab(kdc.Stranger, c.KDC().Keytab(kdc.Stranger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	login.As(stranger)
+	for range 2 {
+		if _, err := byTicket.Decrypt(t.Context(), e); !rpc.IsDenied(err) {
+			t.Errorf("a user who may not: %v", err)
+		}
+	}
+	if n := strings.Count(c.Daemon("kdc").Log(), kdc.Stranger+"@"+kdc.Realm+" for "+kdc.Service("HTTP")); n != 1 {
+		t.Errorf("the user who may not has asked for %d tickets", n)
 	}
 
 	login.As(nil)
