@@ -202,14 +202,13 @@ func (s *settings) gokrb5() (*config.Config, error) {
 	for domain, realm := range s.domains {
 		c.DomainRealm[domain] = withoutComment(realm)
 	}
-	all := encryption("default")
-	choose := func(names ...string) []int32 {
+	choose := func(names ...string) []int32 { // a list that nothing else has, since it is narrowed
 		for _, n := range names {
 			if ids := encryption(s.defaults[n]); len(ids) > 0 {
 				return ids
 			}
 		}
-		return all
+		return encryption("default")
 	}
 	c.LibDefaults.DefaultTktEnctypeIDs = choose("default_tkt_enctypes", "permitted_enctypes")
 	c.LibDefaults.DefaultTGSEnctypeIDs = slices.DeleteFunc(choose("default_tgs_enctypes", "permitted_enctypes"), func(id int32) bool { return id == etypeID.RC4_HMAC })

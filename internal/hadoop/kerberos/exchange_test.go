@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -270,6 +271,31 @@ func TestWhenAUserLogsInAnew(t *testing.T) {
 				t.Errorf("%d logins", n)
 			}
 		})
+	}
+}
+
+// TestTicketsOfAllTypesAreAskedFor: which types of keys a keytab has says nothing of those that
+// services have.
+func TestTicketsOfAllTypesAreAskedFor(t *testing.T) {
+	k := newFakeKDC(t)
+	var asked []int32
+	k.ticket = func(r *messages.TGSReq) []byte {
+		asked = r.ReqBody.EType
+		return k.grant(r)
+	}
+	u, err := kerberos.FromKeys("alice", k.keytab("secret of alice"), "a keytab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	if _, err := u.Ticket(fakeService); err != nil {
+		t.Fatal(err)
+	}
+	want := []int32{etypeID.AES256_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA1_96, etypeID.AES256_CTS_HMAC_SHA384_192, etypeID.AES128_CTS_HMAC_SHA256_128}
+	slices.Sort(want)
+	slices.Sort(asked)
+	if !slices.Equal(asked, want) {
+		t.Errorf("tickets of the types %v are asked for, want %v", asked, want)
 	}
 }
 
