@@ -23,7 +23,8 @@
 //
 // # Directories
 //
-//	WorkDir/work            the task's working directory, with the job's files
+//	WorkDir/work            the task's working directory, with the job's files; the task sees
+//	                        it at /tmp/holdfast-USER, in whatever container it is
 //	WorkDir/hosts           bound over the task's /etc/hosts
 //	LogDir/TASK.ATTEMPT.log output of each attempt, unchanged
 //	TmpDir                  the mounts' spool and, unless its name is too long, the task's TMPDIR

@@ -1,6 +1,7 @@
 package container_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -155,10 +156,13 @@ func TestACommandThatCannotBeRun(t *testing.T) {
 			t.Errorf("%s: %v", name, o)
 		}
 	}
-	c.send(&proto.Exec{Id: 1, Command: shell(`pwd; exit 3`)})
+	if err := os.WriteFile(filepath.Join(lastWorkDir(m), "of-the-task"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.send(&proto.Exec{Id: 1, Command: shell(`ls of-the-task; exit 3`)})
 	o := hear(c, (*proto.FromAgent).GetExecOutput)
-	if string(o.Output) != lastWorkDir(m)+"\n" {
-		t.Errorf("it runs in %q instead of %s", o.Output, lastWorkDir(m))
+	if string(o.Output) != "of-the-task\n" {
+		t.Errorf("it does not run in the task's working directory: %q", o.Output)
 	}
 	if o = hear(c, (*proto.FromAgent).GetExecOutput); !o.Done || o.Code != 3 || o.Error != "" {
 		t.Errorf("it has ended with %v", o)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"holdfast/container"
 	"holdfast/proto"
 )
 
@@ -47,19 +48,29 @@ func TestTheContainersDirectoryIsRemoved(t *testing.T) {
 // is told of the end.
 func TestTheDirectoryOfAMountIsRemoved(t *testing.T) {
 	logs := filepath.Join(t.TempDir(), "logs")
+	t.Run("a checkpoint directory", func(t *testing.T) { mountPointRemoved(t, logs, logs, nil) })
+	work, change := workPathOf(t)
+	t.Run("the working directory", func(t *testing.T) { mountPointRemoved(t, "", work, change) })
+}
+
+// mountPointRemoved removes a directory on which there is a mount for a task with a checkpoint path;
+// "": it has none.
+func mountPointRemoved(t *testing.T, checkpoints, point string, change func(*container.Config)) {
 	m := newMaster(t)
-	m.startAgent("c1", nil)
+	m.startAgent("c1", change)
 	c := m.agent()
 	a := leased(longLease)
-	a.Checkpoints = []*proto.CheckpointSpec{{Path: logs, Uri: filepath.Join(t.TempDir(), "store")}}
+	if checkpoints != "" {
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: checkpoints, Uri: filepath.Join(t.TempDir(), "store")}}
+	}
 	c.send(a)
 	c.prepared()
 	c.send(&proto.Start{Attempt: 0, Command: shell(`exec sleep 1000`)})
 	pid := int(c.started().Pid)
-	if err := os.RemoveAll(logs); err != nil {
+	if err := os.RemoveAll(point); err != nil {
 		t.Fatal(err)
 	}
-	if f := c.trouble(); !f.DirectoryRemoved || !strings.Contains(f.Detail, logs) || !strings.Contains(f.Detail, "127.0.0.1") {
+	if f := c.trouble(); !f.DirectoryRemoved || !strings.Contains(f.Detail, point) || !strings.Contains(f.Detail, "127.0.0.1") {
 		t.Errorf("the master is told %v", f)
 	}
 	if e := c.exited(); e.Signal != int32(syscall.SIGKILL) {
@@ -68,7 +79,7 @@ func TestTheDirectoryOfAMountIsRemoved(t *testing.T) {
 	if alive(pid) {
 		t.Error("the task lives")
 	}
-	if err := m.last.end(); err == nil || !strings.Contains(err.Error(), logs) {
+	if err := m.last.end(); err == nil || !strings.Contains(err.Error(), point) {
 		t.Errorf("the agent ended with %v", err)
 	}
 }

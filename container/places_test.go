@@ -358,3 +358,95 @@ func TestADirectoryThatAnotherProgramHasLocked(t *testing.T) {
 		}
 	}
 }
+
+// TestAPathMeansTheSameInEveryContainer: programs save absolute paths in checkpoints, and send
+// them to their peers.
+func TestAPathMeansTheSameInEveryContainer(t *testing.T) {
+	needRoot(t)
+	for _, name := range []string{"root", "root, user namespace", "a user"} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaster(t)
+			uid := ways[name].uid
+			store := filepath.Join(sharedDir(t, uid), "store")
+			run := func(container, script string) string {
+				m.startAgentProcess(container, uid, ways[name].change)
+				c := m.agent()
+				c.send(assignment(func(a *proto.Assign) {
+					a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
+				}))
+				c.prepared()
+				c.send(&proto.Start{Command: shell(script)})
+				e := c.exited()
+				if e.Code != 0 || len(e.Tail) != 1 {
+					t.Fatalf("exited: %v", e)
+				}
+				t.Cleanup(func() { c.send(&proto.Release{}) })
+				return e.Tail[0]
+			}
+			path := run("c1", `mkdir train_logs/step_10 && cd train_logs/step_10 && echo 0 >shard-0 && pwd -P`)
+			if shards := run("c2", `mkdir -p `+path+` && echo 1 >`+path+`/shard-1 && echo $(ls train_logs/step_10)`); shards != "shard-0 shard-1" {
+				t.Errorf("at %s of another container is %q", path, shards)
+			}
+		})
+	}
+}
+
+// workPathOf gives an agent a user of its own, by whose name its task sees the working directory.
+func workPathOf(t *testing.T) (path string, change func(*container.Config)) {
+	t.Helper()
+	user := "of-test-" + strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(int(time.Now().UnixNano()))
+	path = "/tmp/holdfast-" + user
+	t.Cleanup(func() { os.RemoveAll(path) })
+	return path, func(c *container.Config) { c.Env = append(os.Environ(), "USER="+user) }
+}
+
+// TestTheWorkPathIsLeftAsItWas: an agent takes no directory of another user's, nor what a link of
+// theirs leads to, and leaves none behind.
+func TestTheWorkPathIsLeftAsItWas(t *testing.T) {
+	needRoot(t)
+	for name, prepare := range map[string]func(path string) error{
+		"nobody's": func(string) error { return nil },
+		"another's": func(path string) error {
+			if err := os.Mkdir(path, 0o755); err != nil {
+				return err
+			}
+			return os.Chown(path, 12345, 12345)
+		},
+		"a link": func(path string) error { return os.Symlink(t.TempDir(), path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, change := workPathOf(t)
+			if err := prepare(path); err != nil {
+				t.Fatal(err)
+			}
+			before, was := os.Lstat(path)
+			m := newMaster(t)
+			m.startAgent("c1", change)
+			c := m.agent()
+			store := filepath.Join(t.TempDir(), "store")
+			c.send(assignment(func(a *proto.Assign) {
+				a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
+			}))
+			c.prepared()
+			c.send(&proto.Start{Command: shell(`cd train_logs && echo saved >file && pwd -P`)})
+			want := path
+			if was == nil {
+				want = lastWorkDir(m)
+			}
+			if e := c.exited(); e.Code != 0 || !slices.Equal(e.Tail, []string{want + "/train_logs"}) {
+				t.Errorf("it saves in %v, want %s", e, want)
+			}
+			if b, err := os.ReadFile(filepath.Join(store, "file")); string(b) != "saved\n" {
+				t.Errorf("saved is %q, %v", b, err)
+			}
+			c.send(&proto.Release{})
+			if err := m.last.end(); err != nil {
+				t.Fatal(err)
+			}
+			after, is := os.Lstat(path)
+			if (was == nil) != (is == nil) || is == nil && !os.SameFile(before, after) {
+				t.Errorf("%s was %v and is %v", path, was, is)
+			}
+		})
+	}
+}

@@ -242,13 +242,9 @@ func (k *initProcess) serve(m message, files []*os.File) (answer message, fds []
 			return answer.withError(err), nil
 		}
 		options := fmt.Sprintf("fd=%d,%s", f.Fd(), m.Options)
-		if err := unix.Mount("holdfast", m.Target, "fuse.holdfast", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		if err := k.mount(mounted{target: m.Target, source: "holdfast", fuse: f}, "fuse.holdfast", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 			f.Close()
 			return answer.withError(fmt.Errorf("mounting FUSE on %s: %w", m.Target, err)), nil
-		}
-		if err := k.noteMount(mounted{target: m.Target, fuse: f}); err != nil {
-			f.Close()
-			return answer.withError(err), nil
 		}
 		return answer, []int{int(f.Fd())}
 	case opStat:
@@ -257,10 +253,14 @@ func (k *initProcess) serve(m message, files []*os.File) (answer message, fds []
 			return answer.withError(fmt.Errorf("looking at the mount on %s: %w", m.Target, err)), nil
 		}
 	case opBind:
-		if err := unix.Mount(m.Source, m.Target, "", unix.MS_BIND, ""); err != nil {
+		info, err := os.Stat(m.Source)
+		if err == nil {
+			err = k.mount(mounted{target: m.Target, source: m.Source, isDir: info.IsDir()}, "", unix.MS_BIND, "")
+		}
+		if err != nil {
 			return answer.withError(fmt.Errorf("binding %s over %s: %w", m.Source, m.Target, err)), nil
 		}
-		return answer.withError(k.noteMount(mounted{target: m.Target, source: m.Source})), nil
+		return answer, nil
 	case opExec:
 		pid, err := k.exec(m, files)
 		answer.Pid = pid

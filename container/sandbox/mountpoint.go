@@ -42,17 +42,20 @@ type mounted struct {
 	target string
 	id     int
 	fuse   *os.File // which the agent serves, and the init process holds, too; nil for a bind
-	source string   // of a bind
+	source string
+	isDir  bool // of a bind: what a task would write there
 }
 
-// noteMount has a mount that was just made watched.
-func (k *initProcess) noteMount(m mounted) (err error) {
-	if m.id, err = mountAt(m.target); err != nil {
-		return fmt.Errorf("looking at the mount on %s: %w", m.target, err)
-	}
-	k.mounting.Lock()
+// mount mounts something and has that watched.
+func (k *initProcess) mount(m mounted, kind string, flags uintptr, options string) (err error) {
+	k.mounting.Lock() // or what is mounted over would be seen to be gone
 	defer k.mounting.Unlock()
-	// One may be bound over another.
+	if err := unix.Mount(m.source, m.target, kind, flags, options); err != nil {
+		return err
+	}
+	if m.id, err = mountAt(m.target); err != nil {
+		return fmt.Errorf("looking at the mount: %w", err)
+	}
 	k.mounts = slices.DeleteFunc(k.mounts, func(o mounted) bool { return o.fuse == nil && o.target == m.target })
 	k.mounts = append(k.mounts, m)
 	return nil
@@ -77,8 +80,8 @@ func mountAt(path string) (int, error) {
 	return int(id), nil
 }
 
-// watchMounts ends all in the box when a mount was taken away. A bind, over a file that another
-// program may replace as it likes, is made again.
+// watchMounts ends all in the box when a mount was taken away. A bind of a file, over one that
+// another program may replace as it likes, is made again.
 func (k *initProcess) watchMounts() {
 	changes, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -93,7 +96,7 @@ func (k *initProcess) watchMounts() {
 	}
 }
 
-// lookAtMounts returns the target of a FUSE mount that was taken away, if there is one.
+// lookAtMounts returns the target of a mount of a directory that was taken away, if there is one.
 func (k *initProcess) lookAtMounts() string {
 	k.mounting.Lock()
 	defer k.mounting.Unlock()
@@ -103,7 +106,7 @@ func (k *initProcess) lookAtMounts() string {
 		gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && id != m.id
 		switch {
 		case !gone: // or not known
-		case m.fuse != nil:
+		case m.fuse != nil || m.isDir:
 			return m.target
 		case unix.Mount(m.source, m.target, "", unix.MS_BIND, "") == nil:
 			if id, err := mountAt(m.target); err == nil {

@@ -2,9 +2,7 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,16 +18,17 @@ import (
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
-	"holdfast/internal/backoff"
 	"holdfast/proto"
 )
 
 // place is one checkpoint path of the task: the store, mounted there or linked.
 type place struct {
 	spec  *proto.CheckpointSpec
-	path  string // absolute
+	path  string // absolute, on the node
+	seen  string // where the task sees it
 	whole bool   // it is the task's working directory
-	lock  *os.File
+	point *mountPoint
+	lock  *os.File // of the directory that it is a link to
 	store store.Store
 	fs    *mount.FS // nil: linked
 
@@ -39,10 +38,6 @@ type place struct {
 // linkMark is the end of a link's target. It does not change what the target names, and
 // distinguishes the link it from a link of the user's to the same directory.
 const linkMark = "/."
-
-// madeMark is a file in a directory that was made only as a mount point, and is to be removed
-// by its last user. The mount hides it.
-const madeMark = ".holdfast-mount-point"
 
 // CheckpointOptions are what a task's checkpoint paths are mounted with.
 type CheckpointOptions struct {
@@ -78,7 +73,9 @@ func (c *Checkpoints) Place(ctx context.Context, s *Stage, box *sandbox.Box, spe
 			if !filepath.IsLocal(p.path) {
 				return unmounted, failure.Permanent(fmt.Errorf("the checkpoint path %s leads out of the task's working directory", spec.Path))
 			}
-			p.path = filepath.Join(s.work, p.path)
+			p.path, p.seen = filepath.Join(s.work, p.path), filepath.Join(s.seen, p.path)
+		} else {
+			p.seen = p.path
 		}
 		if p.path == "/" {
 			return unmounted, failure.Permanent(fmt.Errorf("the checkpoint path %s is not a directory of its own", spec.Path))
@@ -128,8 +125,8 @@ func (p *place) mount(ctx context.Context, s *Stage, box *sandbox.Box, o Checkpo
 	if p.store, err = s.options.Stores.Open(ctx, p.spec.Uri); err != nil {
 		return failure.Store(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
-	if err := p.takeDirectory(ctx); err != nil {
-		return err
+	if p.point, err = takeMountPoint(ctx, p.path, "checkpoints"); err != nil {
+		return failure.Node(err)
 	}
 	p.writer = o.Writer
 	spool := filepath.Join(s.options.TmpDir, "spool")
@@ -152,75 +149,10 @@ func (p *place) mount(ctx context.Context, s *Stage, box *sandbox.Box, o Checkpo
 	if err != nil {
 		return failure.Node(fmt.Errorf("mounting %s on %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
-	if err := box.Mount(p.path, mountOptions(), p.fs.ServeFD); err != nil {
+	if err := box.Mount(p.seen, mountOptions(), p.fs.ServeFD); err != nil {
 		return failure.Node(fmt.Errorf("mounting %s on %s on this node: %w", p.spec.Uri, p.path, err))
 	}
 	return nil
-}
-
-// takeDirectory makes the mount point and protects it from being removed by others.
-func (p *place) takeDirectory(ctx context.Context) error {
-	for range 100 {
-		_, err := os.Lstat(p.path)
-		isNew := errors.Is(err, fs.ErrNotExist)
-		if err := os.MkdirAll(p.path, 0o755); err != nil {
-			advice := ""
-			if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
-				advice = "; choose a checkpoint path that this user can create on every node, such as one below /tmp or a relative one, or have the directory made there"
-			}
-			return failure.Node(fmt.Errorf("making the directory %s, to mount checkpoints on: %w%s", p.path, err, advice))
-		}
-		if isNew {
-			_ = os.WriteFile(filepath.Join(p.path, madeMark), nil, 0o644) // at worst an empty directory is left
-		}
-		d, err := os.Open(p.path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // its last user has just removed it
-		}
-		if err != nil {
-			return failure.Node(fmt.Errorf("opening the directory %s, to mount checkpoints on: %w", p.path, err))
-		}
-		if err := lockShared(ctx, d); err != nil {
-			d.Close()
-			return failure.Node(fmt.Errorf("locking the directory %s, to mount checkpoints on: %w", p.path, err))
-		}
-		if same(d, p.path) {
-			p.lock = d
-			return nil
-		}
-		d.Close()
-	}
-	return failure.Node(fmt.Errorf("making the directory %s, to mount checkpoints on: others keep removing it", p.path))
-}
-
-// lockWait bounds the wait for the lock of a directory. An agent that removes the directory
-// holds it for an instant; any other program may hold it forever.
-const lockWait = 10 * time.Second
-
-// lockShared locks a directory as one of its users. flock(2) itself waits without a limit, and
-// an agent that waits in it cannot end.
-func lockShared(ctx context.Context, d *os.File) error {
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	for wait := backoff.New(10*time.Millisecond, 250*time.Millisecond); ; {
-		err := unix.Flock(int(d.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return err
-		}
-		if !wait.Wait(ctx) {
-			return fmt.Errorf("another program holds an exclusive lock on it (flock), and has not let go of it within %s; lslocks shows which. End that, or choose another checkpoint path: %w", lockWait, err)
-		}
-	}
-}
-
-// same reports whether a path still names an open directory.
-func same(d *os.File, path string) bool {
-	a, err := d.Stat()
-	if err != nil {
-		return false
-	}
-	b, err := os.Stat(path)
-	return err == nil && os.SameFile(a, b)
 }
 
 // link makes the path a link to the store's local directory.
@@ -293,25 +225,19 @@ func (p *place) close(ctx context.Context, log *logrus.Entry) {
 	if p.store != nil {
 		_ = p.store.Close() // the mount has closed what was open
 	}
+	if p.point != nil {
+		p.point.leave()
+	}
 	if p.lock == nil {
 		return
 	}
 	defer p.lock.Close()
-	// A directory that was made as a mount point, or a link, is removed by its last user
-	// on this host: removing it earlier would remove mounts of others.
+	// A link is removed by its last user on this host, too.
 	if unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
-	if to, err := os.Readlink(p.path); err == nil {
-		if strings.HasSuffix(to, linkMark) && same(p.lock, p.path) {
-			_ = os.Remove(p.path)
-		}
-		return
-	}
-	mark := filepath.Join(p.path, madeMark)
-	if _, err := os.Stat(mark); err == nil {
-		_ = os.Remove(mark)
-		_ = os.Remove(p.path) // fails if somebody put something there
+	if to, err := os.Readlink(p.path); err == nil && strings.HasSuffix(to, linkMark) && same(p.lock, p.path) {
+		_ = os.Remove(p.path)
 	}
 }
 

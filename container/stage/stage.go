@@ -50,6 +50,8 @@ type Stage struct {
 
 	options Options
 	work    string // working directory
+	seen    string // where the task sees it
+	point   *mountPoint
 	home    string // directory for HOME
 	shim    string // directory for PYTHONPATH
 
@@ -68,6 +70,12 @@ func New(o Options, box *sandbox.Box) (*Stage, error) {
 			return nil, err
 		}
 	}
+	s.seen = s.work
+	if box.Restrictions().Namespace == nil {
+		if err := s.bindWork(box); err != nil {
+			o.Log.WithError(err).Warn("the working directory has another path than in other containers")
+		}
+	}
 	s.Standby = warm.New(warm.Options{Box: box, Notes: s.shim, After: o.After, Log: o.Log})
 	return s, nil
 }
@@ -78,6 +86,10 @@ func (s *Stage) Close(box *sandbox.Box) {
 	box.Close()
 	if s.Supervisor != nil {
 		s.Supervisor.Close()
+	}
+	if s.point != nil { // nothing is mounted there any longer
+		s.point.leave()
+		s.point = nil
 	}
 }
 
@@ -113,7 +125,7 @@ func (s *Stage) Command(argv []string, given map[string]string, python []string)
 		return sandbox.Command{}, err
 	}
 	return sandbox.Command{
-		Argv: argv, Env: environment(s.options.Env, given, tmp, s.home, s.options.Tokens, append([]string{s.shim}, python...)), Dir: s.work,
+		Argv: argv, Env: environment(s.options.Env, given, tmp, s.home, s.options.Tokens, append([]string{s.shim}, python...)), Dir: s.seen,
 	}, nil
 }
 
@@ -216,5 +228,5 @@ func (s *Stage) directories() []string {
 	if err != nil {
 		resolved = s.options.WorkDir
 	}
-	return []string{resolved, s.options.WorkDir}
+	return []string{s.seen, resolved, s.options.WorkDir}
 }

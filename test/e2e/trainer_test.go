@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -232,6 +233,24 @@ done`, strings.Join(paths, " "))
 		j := w.start(t, "", append(args, "--", "sh", "-c", script)...)
 		j.store = store
 		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+	})
+}
+
+// TestAPathMeansTheSameInAllContainers: a task saves where another one says, by an absolute path,
+// as ranks do to which the first one sends where the checkpoint is to be.
+func TestAPathMeansTheSameInAllContainers(t *testing.T) {
+	plain.enter(t)
+	places(t, func(t *testing.T, w where, store string) {
+		script := `if [ {index} = 0 ]; then mkdir logs/step_10 && (cd logs/step_10 && pwd -P) >logs/where; fi
+for i in $(seq 1 600); do [ -s logs/where ] && break; sleep 0.1; done
+dir=$(cat logs/where) && mkdir -p $dir && echo {index} >$dir/shard-{index}`
+		j := w.start(t, "", "--worker", "2", "--worker-memory", "256m", "--restarts", "0", "--checkpoint", "./logs="+store, "--", "sh", "-c", script)
+		j.store = store
+		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+		want := []string{"step_10", "step_10/shard-0", "step_10/shard-1", "where"}
+		if got := j.stored(); !slices.Equal(got, want) {
+			t.Errorf("the directory has %q instead of %q", got, want)
+		}
 	})
 }
 

@@ -14,6 +14,34 @@ func TestLongEachRecoveryRuleHasATestThatFailsWithoutIt(t *testing.T) {
 var recoveryRules = []rule{
 	// What hangs.
 	{
+		promise: "a path means the same to all tasks",
+		file:    "container/stage/workpath.go",
+		old:     `	s.seen, s.point = path, point`,
+		new:     `	s.point = point`,
+		pkg:     "container", test: "TestAPathMeansTheSameInEveryContainer",
+	},
+	{
+		promise: "no directory of somebody else's is taken for tasks' working directories",
+		file:    "container/stage/workpath.go",
+		old:     ` || at.Uid != uint32(os.Geteuid())`,
+		new:     ``,
+		pkg:     "container", test: "TestTheWorkPathIsLeftAsItWas/another's",
+	},
+	{
+		promise: "a task does not go on when its working directory was removed from under it",
+		file:    "container/sandbox/mountpoint.go",
+		old:     `m.fuse != nil || m.isDir`,
+		new:     `m.fuse != nil`,
+		pkg:     "container", test: "TestTheDirectoryOfAMountIsRemoved/the_working_directory",
+	},
+	{
+		promise: "a mount point in /tmp does not look unused",
+		file:    "container/stage/mountpoint.go",
+		old:     `_ = os.Chtimes(name, now, now)`,
+		new:     `_, _ = name, now`,
+		pkg:     "container/stage", test: "TestAMountPointDoesNotLookUnused",
+	},
+	{
 		promise: "a TensorFlow 1 worker that comes back late does not wait for workers that have ended",
 		file:    "runtime/python/_holdfast/tensorflow.py",
 		old:     `return ["/job:ps", "/job:%s/task:%d" % (job, task)]`,
@@ -285,7 +313,7 @@ var recoveryRules = []rule{
 	{
 		promise: "a task whose mount was taken away is killed",
 		file:    "container/sandbox/mountpoint.go",
-		old: `		case m.fuse != nil:
+		old: `		case m.fuse != nil || m.isDir:
 			return m.target
 `,
 		new: ``,

@@ -51,13 +51,13 @@ var storageRules = []rule{
 	{
 		promise: "the user's own symbolic link at the checkpoint path stays",
 		file:    "container/stage/checkpoints.go",
-		old:     `if strings.HasSuffix(to, linkMark) && same(p.lock, p.path) {`,
-		new:     `if to != "" && same(p.lock, p.path) {`,
+		old:     `err == nil && strings.HasSuffix(to, linkMark) && same(p.lock, p.path) {`,
+		new:     `err == nil && to != "" && same(p.lock, p.path) {`,
 		pkg:     "container", test: "TestTheUsersLinkStays/linked",
 	},
 	{
 		promise: "an agent does not wait forever for a lock that another program has on the checkpoint directory",
-		file:    "container/stage/checkpoints.go",
+		file:    "container/stage/mountpoint.go",
 		old:     `unix.LOCK_SH|unix.LOCK_NB)`,
 		new:     `unix.LOCK_SH)`,
 		pkg:     "container", test: "TestADirectoryThatAnotherProgramHasLocked", limit: 4 * time.Minute,
