@@ -427,11 +427,14 @@ func TestTheWorkPathIsLeftAsItWas(t *testing.T) {
 			c.send(assignment(func(a *proto.Assign) {
 				a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
 			}))
-			c.prepared()
+			p := c.prepared()
 			c.send(&proto.Start{Command: shell(`cd train_logs && echo saved >file && pwd -P`)})
 			want := path
 			if was == nil {
 				want = lastWorkDir(m)
+			}
+			if told := strings.Contains(strings.Join(p.Notes, "\n"), path); told != (was == nil) {
+				t.Errorf("the master is told %q", p.Notes)
 			}
 			if e := c.exited(); e.Code != 0 || !slices.Equal(e.Tail, []string{want + "/train_logs"}) {
 				t.Errorf("it saves in %v, want %s", e, want)

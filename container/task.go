@@ -175,6 +175,9 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 	if err != nil {
 		return err
 	}
+	if t.Stage.Apart != nil && len(specs) > 0 {
+		t.note("absolute paths that other tasks send to this one, or have saved, lead elsewhere here, since its working directory is that of its container: %v", t.Stage.Apart)
+	}
 	if unmounted == nil {
 		t.prepared.Mounting = "fuse"
 	} else if len(specs) > 0 {

@@ -47,6 +47,9 @@ type Stage struct {
 	// Supervisor runs from the beginning, since every connect waits for it; nil where
 	// steering is not allowed.
 	Supervisor *steer.Supervisor
+	// Apart is why the task sees its working directory at another path than tasks in other
+	// containers do, though the node allows private mounts; nil: it does not.
+	Apart error
 
 	options Options
 	work    string // working directory
@@ -72,9 +75,7 @@ func New(o Options, box *sandbox.Box) (*Stage, error) {
 	}
 	s.seen = s.work
 	if box.Restrictions().Namespace == nil {
-		if err := s.bindWork(box); err != nil {
-			o.Log.WithError(err).Warn("the working directory has another path than in other containers")
-		}
+		s.Apart = s.bindWork(box)
 	}
 	s.Standby = warm.New(warm.Options{Box: box, Notes: s.shim, After: o.After, Log: o.Log})
 	return s, nil
