@@ -78,12 +78,26 @@ func (q plotQuery) PartAddress(part drawing.Part) string {
 }
 
 // Samples returns the parameters by which samples.json has what is plotted.
-func (q plotQuery) Samples() template.URL {
-	p := q.Part.Values()
-	for _, t := range q.Tasks {
+func (v *plots) Samples() template.URL {
+	p := v.Query.Part.Values()
+	for _, t := range v.Tasks {
 		p.Add("task", t)
 	}
 	return template.URL(p.Encode())
+}
+
+// csvAddress returns the address of what a chart of the series of a group has, as text: it names the
+// tasks whose series these are, whether somebody has asked for them or not.
+func csvAddress(part drawing.Part, g drawing.Group) string {
+	p := part.Values()
+	p.Set("name", g.List[0].Name)
+	p.Set("role", g.List[0].Role)
+	for _, s := range g.List {
+		if s.Task != "" {
+			p.Add("task", s.Task)
+		}
+	}
+	return "samples.csv?" + p.Encode()
 }
 
 // plots shows all charts of the job.
@@ -129,10 +143,7 @@ func (s *server) newPlots(ctx context.Context, status *proto.JobStatus, q plotQu
 			series.Reduce(v.reduced(series))
 		}
 		if c := drawing.NewChart(a, g, q.Log); c != nil {
-			p := q.values()
-			p.Set("name", g.List[0].Name)
-			p.Set("role", g.List[0].Role)
-			c.CSV = "samples.csv?" + p.Encode()
+			c.CSV = csvAddress(q.Part, g)
 			v.Charts = append(v.Charts, c)
 		}
 	}

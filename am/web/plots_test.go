@@ -1,14 +1,18 @@
 package web_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +111,39 @@ func TestPlots(t *testing.T) {
 	}
 	if strings.Count(text, "<figure") != 2 || chartOf(t, text, "loss") == "" || chartOf(t, text, "steps a second") == "" {
 		t.Errorf("the page of the job has not the two main charts:\n%s", text)
+	}
+}
+
+// TestEachChartHasItsNumbers: the CSV beside a chart has the series that are drawn in it, and a value
+// of each of them.
+func TestEachChartHasItsNumbers(t *testing.T) {
+	for _, page := range []string{"/plots", "/plots?task=worker-1", "/plots?span=30m", "/"} {
+		site := measured(12)
+		charts := regexp.MustCompile(`(?s)<figure class="chart">.*?</figure>`).FindAllString(get(t, site, page), -1)
+		if len(charts) < 2 {
+			t.Errorf("%s has %d charts", page, len(charts))
+		}
+		for _, chart := range charts {
+			link := regexp.MustCompile(`class="csv" href="([^"]*)"`).FindStringSubmatch(chart)
+			rows, err := csv.NewReader(strings.NewReader(get(t, site, "/"+html.UnescapeString(link[1])))).ReadAll()
+			if err != nil {
+				t.Fatal(err)
+			}
+			drawn, told := map[string]bool{}, map[string]bool{}
+			for _, l := range regexp.MustCompile(`<span class="key [^"]*">([^ ]*) <small>`).FindAllStringSubmatch(chart, -1) {
+				drawn[l[1]] = true
+			}
+			for _, row := range rows[1:] {
+				told[cmp.Or(row[3], row[2], "job")] = true
+			}
+			if len(drawn) == 0 || !maps.Equal(drawn, told) {
+				t.Errorf("on %s, %s has %v, and of the chart are drawn %v", page, link[1], told, drawn)
+			}
+		}
+		link := regexp.MustCompile(`<a href="(samples.json[^"]*)">`).FindStringSubmatch(get(t, site, page))
+		if strings.HasPrefix(page, "/plots") && !strings.Contains(get(t, site, "/"+html.UnescapeString(link[1])), `"name":"cpu_cores","role":"worker","task":"worker-1"`) {
+			t.Errorf("on %s, %s does not have the CPUs of worker-1", page, link[1])
+		}
 	}
 }
 
