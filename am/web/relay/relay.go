@@ -115,9 +115,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	// What the job's own pages say does not hold for the task's.
-	for _, name := range []string{"Content-Security-Policy", "Cache-Control", "Referrer-Policy"} {
-		w.Header().Del(name)
-	}
+	clear(w.Header())
 	req = req.WithContext(context.WithValue(req.Context(), targetKey{}, target{task, address, "/" + at}))
 	r.proxy.ServeHTTP(&patient{w, http.NewResponseController(w)}, req)
 }
@@ -162,7 +160,7 @@ func modify(answer *http.Response) error {
 			h.Set(name, value)
 		}
 	}
-	h.Del("X-Content-Type-Options") // the job's page has set it
+	h.Set("X-Content-Type-Options", "nosniff")
 	if to := h.Get("Location"); to != "" {
 		h.Set("Location", relative(answer.Request.Context().Value(targetKey{}).(target), to))
 	}
@@ -190,10 +188,17 @@ func failed(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, fmt.Sprintf("%s does not answer at http://%s%s: %v. It may still be starting: its log says more.", to.task, to.address, to.path, err), http.StatusBadGateway)
 }
 
-// patient allows each part of a long answer its own time.
+// patient allows each part of a long answer its own time, and leaves out what a task says before its
+// answer (status 1xx): the headers of that do not come through modify.
 type patient struct {
 	http.ResponseWriter
 	control *http.ResponseController
+}
+
+func (p *patient) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		p.ResponseWriter.WriteHeader(status)
+	}
 }
 
 func (p *patient) Write(b []byte) (int, error) {

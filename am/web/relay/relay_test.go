@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"testing"
@@ -147,6 +149,42 @@ func TestATaskDecidesAboutItsPagesOnly(t *testing.T) {
 	}
 	if resp.Header.Get("X-Own") == "" {
 		t.Error("a header of the page alone is gone")
+	}
+}
+
+// TestATaskSaysNothingBeforeItsAnswer: what it sends ahead, as hints to load, would come with headers that
+// nobody has looked through.
+func TestATaskSaysNothingBeforeItsAnswer(t *testing.T) {
+	page := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Set-Cookie", "hadoop.auth=mine; Path=/")
+		w.Header().Set("Clear-Site-Data", "x")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("Set-Cookie")
+		w.Header().Del("Clear-Site-Data")
+		_, _ = io.WriteString(w, "answer")
+	}))
+	ahead := http.Header{}
+	r, err := http.NewRequest(http.MethodGet, page+"web/tensorboard-0/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = r.WithContext(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+		ahead = http.Header(h)
+		return nil
+	}}))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || string(text) != "answer" {
+		t.Errorf("the answer is %q, %v", text, err)
+	}
+	if len(ahead) > 0 {
+		t.Errorf("before its answer a task says %v", ahead)
+	}
+	if h := resp.Header; h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'self'") {
+		t.Errorf("the answer after it has %v", h)
 	}
 }
 
