@@ -131,7 +131,7 @@ func (s *server) readLog(ctx context.Context, l logFile, search string) (*logVie
 		return nil, fmt.Errorf("read %s of %s: %w", l.Title(), l.Task, err)
 	}
 	for i, line := range lines {
-		lines[i] = strings.ToValidUTF8(terminal.Shown(line, false), "\uFFFD")
+		lines[i] = terminal.Shown(line, false)
 	}
 	v.Text = strings.Join(lines, "\n")
 	return v, nil

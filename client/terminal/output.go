@@ -17,14 +17,15 @@ const reset = "\x1b[0m"
 
 // Shown returns a line of a program's output as a terminal should show it: what a progress
 // bar wrote last, without commands to the terminal other than, if colours are wanted,
-// those that set them.
+// those that set them. It is valid UTF-8, whatever the line is.
 func Shown(line string, colours bool) string {
 	line = strings.TrimRight(line, "\r")
 	if i := strings.LastIndexByte(line, '\r'); i >= 0 {
 		line = line[i+1:]
 	}
 	if strings.IndexFunc(line, isControl) < 0 {
-		return line
+		// A byte that is no character is a command to terminals with characters of eight bits.
+		return strings.ToValidUTF8(line, "\uFFFD")
 	}
 	coloured := false
 	var b strings.Builder

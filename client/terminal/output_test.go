@@ -15,6 +15,8 @@ func TestShown(t *testing.T) {
 		{"\x1b[32mgreen\x1b[0m", false, "green"},
 		{"\x1b[6nasks\x1b", true, "asks"},
 		{"\u009b2Jbell\x07", true, "2Jbell"},
+		{"\x9b2Jin eight bits", true, "\uFFFD2Jin eight bits"},
+		{"\x9b2J and a bell\x07", true, "\uFFFD2J and a bell"},
 	} {
 		if got := Shown(c.line, c.colours); got != c.want {
 			t.Errorf("%q is shown as %q, want %q", c.line, got, c.want)
