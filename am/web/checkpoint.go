@@ -290,7 +290,7 @@ func (v *checkpointView) json() (int, any) {
 		Details:      inspect.Details{Checkpoint: *v.Checkpoint, Files: v.Files, Tensors: []inspect.Tensor{}},
 		FilesPages:   v.FilePage.Pages,
 		TensorsError: v.TensorsError, Total: v.Total, Matching: v.Matching, Page: max(1, v.TensorPage.Page), Pages: max(1, v.TensorPage.Pages),
-		Verification: verification{readingOf(v.Verified), v.Verified.Result.OK, v.Verified.Result.Problems},
+		Verification: verification{readingOf(v.Verified), v.Verified.Result.OK, append([]inspect.Problem{}, v.Verified.Result.Problems...)},
 	}
 	for _, t := range v.Tensors {
 		answer.Tensors = append(answer.Tensors, t.Tensor)

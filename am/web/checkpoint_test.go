@@ -195,6 +195,10 @@ func TestACheckpointIsVerified(t *testing.T) {
 	if text := get(t, site, "/checkpoint?at=good-1.pt"); !strings.Contains(text, "<button>Verify</button>") || strings.Contains(text, "as it should be") {
 		t.Errorf("it is verified without being asked:\n%s", text)
 	}
+	// An array is there, in whatever state.
+	if text := get(t, site, "/checkpoint.json?at=good-1.pt"); !strings.Contains(text, `"problems":[]`) {
+		t.Errorf("before it is verified checkpoint.json is\n%s", text)
+	}
 	for name, want := range map[string]string{"good-1.pt": "All is as it should be", "bad-2.pt": "It is damaged."} {
 		if text := get(t, site, "/checkpoint?verify=1&at="+name); !strings.Contains(text, want) {
 			t.Errorf("%s is verified as\n%s", name, text)
