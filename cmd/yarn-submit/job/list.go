@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/client"
 	"holdfast/client/jobs"
 	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/proto"
@@ -44,6 +45,9 @@ those on the cluster.`,
 }
 
 func runList(cmd *cobra.Command, o *listOptions) error {
+	if o.Limit < 0 {
+		return client.Usagef("--limit %d: write a number of jobs, or 0 for all", o.Limit)
+	}
 	o.Steps = true
 	list, omitted, problems := jobs.List(cmd.Context(), o.ListOptions)
 	if problems != nil && len(list) == 0 {

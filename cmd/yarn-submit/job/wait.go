@@ -37,6 +37,9 @@ job: 0 if it succeeded, 1 if it did not.
 }
 
 func runWait(cmd *cobra.Command, o *cli.Output, ref string, limit time.Duration) error {
+	if cmd.Flags().Changed("timeout") && limit <= 0 {
+		return client.Usagef("--timeout %v: write a length of time, as in 90s, 10m or 2h; without it, wait never gives up", limit)
+	}
 	ctx := cmd.Context()
 	j, err := jobs.Find(ctx, ref)
 	if err != nil {
@@ -44,7 +47,7 @@ func runWait(cmd *cobra.Command, o *cli.Output, ref string, limit time.Duration)
 	}
 	defer j.Close()
 	waiting, cancel := ctx, context.CancelFunc(func() {})
-	if limit > 0 {
+	if limit != 0 {
 		waiting, cancel = context.WithTimeout(ctx, limit)
 	}
 	defer cancel()
