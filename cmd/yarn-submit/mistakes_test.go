@@ -43,12 +43,17 @@ func TestOnlyTheNamedJobIsChanged(t *testing.T) {
 		t.Errorf("kill ended with %d: %s", code, errs)
 	}
 	refuses(id+" has ended (killed): nothing runs in it; its output: yarn-submit logs "+id,
-		[]string{"exec", id, "worker-0", "--", "true"}, []string{"scale", id, "worker=1"}, []string{"kill", id, "worker-0"}, []string{"stacks", id, "worker-0"})
+		[]string{"exec", id, "worker-0", "--", "true"}, []string{"scale", id, "worker=1"}, []string{"kill", id, "worker-0"}, []string{"stacks", id, "worker-0"}, []string{"stacks", id})
 	refuses(`did you mean mnist-10 (`+id+`, killed)?`, []string{"rm", "mnist-1"})
 	if _, err := os.Stat(filepath.Join(p.home, "jobs", id)); err != nil {
 		t.Error(err)
 	}
 	alone(t, id)
+	out, errs, code := p.call("rm", id, "mnist-1", "-o", "json")
+	if code != client.ExitUsage || !strings.Contains(out, `"`+id+`"`) || !strings.Contains(errs, `\"mnist-1\"`) {
+		t.Errorf("rm of one that is there, and one that is not, ended with %d: %s%s", code, out, errs)
+	}
+	id = p.detached("--name", "mnist-10", "--worker", "1", "--", "sleep", "1000")
 
 	// Where the cluster does not answer, what is known here is shown all the same.
 	away := "HADOOP_CONF_DIR=" + noCluster(t)

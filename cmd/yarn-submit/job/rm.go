@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -50,13 +51,14 @@ func runRm(cmd *cobra.Command, o *cli.Output, refs []string) error {
 		}
 		return nil
 	}
+	var failed error
 	for _, ref := range refs {
-		if err := remove(ref); err != nil {
-			return err
+		if failed = remove(ref); failed != nil {
+			break
 		}
 	}
-	if o.JSON() {
-		return cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"removed": removed})
+	if o.JSON() && (failed == nil || len(removed) > 0) {
+		failed = errors.Join(failed, cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"removed": removed}))
 	}
-	return nil
+	return failed
 }

@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -43,16 +44,13 @@ func runStacks(cmd *cobra.Command, o *stacksOptions, args []string) error {
 	}
 	defer j.Close()
 	s, err := j.Status(ctx)
+	if err == nil {
+		err = jobs.CheckRuns(s)
+	}
 	if err != nil {
 		return err
 	}
-	of := ""
-	if len(args) > 1 {
-		of = args[1]
-		if err := jobs.CheckRuns(s); err != nil {
-			return err
-		}
-	}
+	of := strings.Join(args[1:], "")
 	list, err := logs.Tasks(s, of)
 	if err != nil {
 		return err
