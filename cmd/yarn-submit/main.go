@@ -80,6 +80,9 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 		if !slices.Contains(inContainers, cmd.Name()) {
 			cmd.SetContext(cli.Interruptible(cmd.Context()))
 		}
+		if cmd.Name() == cobra.ShellCompRequestCmd {
+			cmd.SetContext(cli.Completing(cmd.Context()))
+		}
 		if slices.Contains(makeNamespaces, cmd.Name()) {
 			return nil
 		}

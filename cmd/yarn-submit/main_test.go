@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -616,6 +617,33 @@ func TestClusterThatIsNotThere(t *testing.T) {
 				t.Errorf("%v ended with %v:\n%s", args, err, out)
 			}
 			contains(t, out, "127.0.0.1:1", "HADOOP_CONF_DIR")
+		})
+	}
+}
+
+// TestACompletionEnds: a shell that completes a word is not kept waiting by a service that says nothing.
+func TestACompletionEnds(t *testing.T) {
+	p := newPlace(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, and nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	at := silent.Addr().String()
+	conf := t.TempDir()
+	write(t, filepath.Join(conf, "core-site.xml"), `<configuration><property><name>fs.defaultFS</name><value>hdfs://`+at+`</value></property></configuration>`)
+	write(t, filepath.Join(conf, "yarn-site.xml"), `<configuration><property><name>yarn.resourcemanager.address</name><value>`+at+`</value></property></configuration>`)
+	for name, words := range map[string][]string{
+		"steps": {"ckpt", "show", "hdfs://" + at + "/ck"}, "steps of a job": {"ckpt", "show", "mnist"}, "jobs": {"status"}, "tasks": {"describe", "mnist"}, "queues": {"run", "--queue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for some seconds
+			cmd := p.command(append(append([]string{"__complete"}, words...), "")...)
+			cmd.Env = append(cmd.Env, "HADOOP_CONF_DIR="+conf)
+			begin := time.Now()
+			if out, err := runFor(cmd, limit); err != nil || time.Since(begin) > 10*time.Second {
+				t.Errorf("it ended after %v with %v: %s", time.Since(begin), err, out)
+			}
 		})
 	}
 }

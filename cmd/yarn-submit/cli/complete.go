@@ -20,6 +20,14 @@ const (
 	completionJobs    = 50
 )
 
+// Completing bounds the context of what completes words for a shell: what cannot be asked by then is
+// not completed.
+func Completing(ctx context.Context) context.Context {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	context.AfterFunc(ctx, cancel)
+	return ctx
+}
+
 // CompleteJob completes JOB.
 func CompleteJob(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
@@ -30,9 +38,7 @@ func CompleteJob(cmd *cobra.Command, args []string, _ string) ([]cobra.Completio
 
 // JobsToComplete returns the names and ids of jobs. What cannot be asked is not completed.
 func JobsToComplete(cmd *cobra.Command) []cobra.Completion {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer cancel()
-	list, _, _ := jobs.List(ctx, jobs.ListOptions{Limit: completionJobs}) // those that could be found
+	list, _, _ := jobs.List(cmd.Context(), jobs.ListOptions{Limit: completionJobs}) // those that could be found
 	var words []cobra.Completion
 	seen := map[string]bool{}
 	for _, e := range list {
@@ -49,14 +55,12 @@ func JobsToComplete(cmd *cobra.Command) []cobra.Completion {
 // CompleteQueue completes the queues that take applications. Without a cluster that answers,
 // none is completed.
 func CompleteQueue(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer cancel()
 	c, err := cluster.Connect()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer c.Close()
-	root, err := c.RM.Queue(ctx, "root")
+	root, err := c.RM.Queue(cmd.Context(), "root")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -79,14 +83,12 @@ func CompleteJobThenRole(cmd *cobra.Command, args []string, word string) ([]cobr
 
 // tasksOf returns the tasks of a job; none if it is not found in time.
 func tasksOf(cmd *cobra.Command, ref string) []*proto.TaskStatus {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer cancel()
-	j, err := jobs.Find(ctx, ref)
+	j, err := jobs.Find(cmd.Context(), ref)
 	if err != nil {
 		return nil
 	}
 	defer j.Close()
-	s, err := j.Status(ctx)
+	s, err := j.Status(cmd.Context())
 	if err != nil {
 		return nil
 	}
