@@ -1,10 +1,51 @@
 package logs
 
 import (
+	"bytes"
 	"fmt"
+	"path"
+	"runtime"
 	"strings"
 	"testing"
+
+	"holdfast/client/jobs"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
 )
+
+// TestALongLine: what a progress bar has written for days is one line. To read it takes time and
+// memory by its length, and by no more than that; what comes after it is found.
+func TestALongLine(t *testing.T) {
+	const id, size = "local-test", 32 << 20
+	home, err := store.NewLocal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := path.Join(jobs.Directory(id), proto.LogsDir, "worker-0", "0.log")
+	bar := bytes.Repeat([]byte("50%|###\r"), size/8)
+	if err = store.MkdirAll(t.Context(), home, path.Dir(log), 0o700); err == nil {
+		err = store.WriteFile(t.Context(), home, log, append(bar, "\nafter\r\n\nlast"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := jobs.OnMachine(home, id)
+	defer j.Close()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var lengths []int
+	_, err = Read(t.Context(), j, Options{Attempt: All, Tail: All}, func(l Line) error {
+		lengths = append(lengths, len(l.Text))
+		return nil
+	})
+	runtime.ReadMemStats(&after)
+	if err != nil || fmt.Sprint(lengths) != fmt.Sprint([]int{size - 1, 5, 0, 4}) {
+		t.Errorf("the lines have %v bytes, %v", lengths, err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 10*size {
+		t.Errorf("reading %d MiB took %d MiB in all", size>>20, took>>20)
+	}
+}
 
 func TestTaskOrder(t *testing.T) {
 	if !taskLess("worker-2", "worker-10") || taskLess("worker-10", "worker-2") || !taskLess("ps-1", "worker-0") {

@@ -28,7 +28,7 @@ type source struct {
 	process int
 	path    string // in the job's store
 	offset  int64
-	rest    string // an unfinished line
+	rest    []byte // an unfinished line
 	begun   bool
 
 	times    *logtimes.Index // nil: they are not known, or not asked for
@@ -204,7 +204,7 @@ func (s *source) copy(ctx context.Context, from store.Store, o Options, last boo
 				}
 				return nil
 			}); err != nil || emitErr != nil {
-				s.offset, s.rest = 0, "" // what is held was not emitted
+				s.offset, s.rest = 0, nil // what is held was not emitted
 				return err, emitErr
 			}
 			s.begun = true
@@ -271,18 +271,24 @@ func (s *source) lines(r io.ReaderAt, size int64, last bool, o Options, emit fun
 		}
 		at := s.offset - int64(len(s.rest)) // of the next line
 		s.offset += int64(n)
-		lines := strings.Split(s.rest+string(buffer[:n]), "\n")
-		s.rest = lines[len(lines)-1]
-		for _, l := range lines[:len(lines)-1] {
-			if err := emit(s.line(at, strings.TrimSuffix(l, "\r"), o)); err != nil {
+		// What was read before has no line feed: a long line is not looked through again with each part.
+		for part := range bytes.Lines(buffer[:n]) {
+			s.rest = append(s.rest, part...)
+			line, ended := bytes.CutSuffix(s.rest, []byte{'\n'})
+			if !ended {
+				break
+			}
+			length, text := int64(len(s.rest)), string(bytes.TrimSuffix(line, []byte{'\r'}))
+			s.rest = s.rest[:0]
+			if err := emit(s.line(at, text, o)); err != nil {
 				return nil, err
 			}
-			at += int64(len(l)) + 1
+			at += length
 		}
 	}
-	if last && s.rest != "" {
-		text := s.rest
-		s.rest = ""
+	if last && len(s.rest) > 0 {
+		text := string(s.rest)
+		s.rest = nil
 		return nil, emit(s.line(s.offset-int64(len(text)), text, o))
 	}
 	return nil, nil
