@@ -71,6 +71,7 @@ type directory struct {
 	looking bool      // which is being made
 
 	changing sync.Mutex // held while the directory is changed
+	changes  int        // that have ended
 }
 
 // result is what a listing ended with, and until when it is shown.
@@ -226,13 +227,33 @@ func (d *directory) learn(found *Found, err error, took time.Duration) {
 	}
 }
 
-// list lists a directory when its turn has come, and remembers the result.
+// list lists a directory when its turn has come, and remembers the result. What is listed while the
+// directory is changed is neither remembered nor returned: it is listed anew.
 func (b *Browser) list(d *directory) (*Found, error) {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, listTimeout, fmt.Errorf("it took more than %v; yarn-submit ckpt ls %s waits longer", listTimeout, d.URI))
 	defer cancel()
-	var found *Found
-	var err error
-	begin := time.Now()
+	for {
+		d.mu.Lock()
+		changes := d.changes
+		d.mu.Unlock()
+		begin, found, err := b.listOnce(ctx, d)
+		took := time.Since(begin)
+		d.mu.Lock()
+		if d.changes != changes && ctx.Err() == nil {
+			d.mu.Unlock()
+			continue
+		}
+		d.last = result{found, err, time.Now().Add(min(max(listingValid, listingCost*took), listingOld))}
+		d.learn(found, err, took)
+		d.touch()
+		d.mu.Unlock()
+		return found, err
+	}
+}
+
+// listOnce lists a directory, and returns when it has begun.
+func (b *Browser) listOnce(ctx context.Context, d *directory) (begin time.Time, found *Found, err error) {
+	begin = time.Now()
 	select {
 	case b.turn <- struct{}{}:
 		begin = time.Now()
@@ -248,15 +269,9 @@ func (b *Browser) list(d *directory) (*Found, error) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = context.Cause(ctx)
 		}
-		found, err = nil, fmt.Errorf("cannot list the checkpoints in %s: %w", d.URI, err)
+		return begin, nil, fmt.Errorf("cannot list the checkpoints in %s: %w", d.URI, err)
 	}
-	valid := min(max(listingValid, listingCost*time.Since(begin)), listingOld)
-	d.mu.Lock()
-	d.last = result{found, err, time.Now().Add(valid)}
-	d.learn(found, err, time.Since(begin))
-	d.touch()
-	d.mu.Unlock()
-	return found, err
+	return begin, found, nil
 }
 
 // use calls f with a directory's store.

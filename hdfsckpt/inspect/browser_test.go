@@ -154,6 +154,57 @@ func TestWhatIsSafe(t *testing.T) {
 	})
 }
 
+// paused is a store in which one listing of checkpoints, once that was asked for, stops when it has looked
+// at all that the program has written, until goOn is closed.
+type paused struct {
+	store.Store
+	wanted       *atomic.Bool
+	listed, goOn chan struct{}
+}
+
+func (p paused) List(ctx context.Context, dir string) ([]store.Info, error) {
+	list, err := p.Store.List(ctx, dir)
+	if strings.HasPrefix(dir, ".holdfast") && p.wanted.CompareAndSwap(true, false) {
+		close(p.listed)
+		<-p.goOn
+	}
+	return list, err
+}
+
+// TestAListingFromBeforeAChange: it is not shown after the change, whenever it has ended.
+func TestAListingFromBeforeAChange(t *testing.T) {
+	dir := plain(t)
+	p := paused{wanted: &atomic.Bool{}, listed: make(chan struct{}), goOn: make(chan struct{})}
+	b := inspect.NewBrowser([]inspect.Directory{{URI: dir}}, func(ctx context.Context, uri string) (store.Store, error) {
+		s, err := store.OpenExisting(ctx, uri, nil)
+		p.Store = s
+		return p, err
+	})
+	defer b.Close()
+	var other sync.WaitGroup
+	plan, err := b.Execute(t.Context(), 0, inspect.PlanPrune(1, 0), func(string) bool {
+		p.wanted.Store(true)
+		other.Go(func() { _, _ = b.List(t.Context(), 0) }) // as a page that is open does
+		<-p.listed
+		return true
+	})
+	if err != nil || !plan.IsDone() {
+		t.Fatal(err)
+	}
+	close(p.goOn)
+	found, err := b.List(t.Context(), 0) // which may join the other
+	if err != nil || len(found.Checkpoints) != 1 {
+		t.Errorf("after the change there are %+v, %v", found.Checkpoints, err)
+	}
+	other.Wait()
+	if found, err = b.List(t.Context(), 0); err != nil || len(found.Checkpoints) != 1 {
+		t.Errorf("a moment later there are %+v, %v", found.Checkpoints, err)
+	}
+	if s := b.Safe(0, time.Time{}); s == nil || s.Total != 1 {
+		t.Errorf("what is safe is %+v", s)
+	}
+}
+
 // TestAListingEnds: one that takes too long ends with an error, which says what to do, and
 // which those that come soon after it are told, too; who asked first may have left.
 func TestAListingEnds(t *testing.T) {

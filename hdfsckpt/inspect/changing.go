@@ -68,7 +68,8 @@ func (b *Browser) Execute(ctx context.Context, dir int, planner Planner, agreed 
 		if err == nil {
 			err = b.use(ctx, d, func(s store.Store) error { return Execute(ctx, []Planned{{plan, s}}, Watch{}) })
 			d.mu.Lock()
-			d.last, d.safe, d.safeOld = result{}, nil, time.Time{} // it is not so any longer, whatever has been done
+			d.changes++ // whatever has been done, what was listed before is not so any longer
+			d.last, d.safe, d.safeOld = result{}, nil, time.Time{}
 			d.mu.Unlock()
 		}
 		ended <- outcome{plan, err}
