@@ -25,10 +25,12 @@ const (
 	readTimeout    = 30 * time.Minute
 	// bins are those of a histogram.
 	bins = 40
-	// resultsKept is how many results each queue remembers, for keepResult; changesKept bounds
-	// what one takes.
+	// resultsKept is how many results each queue remembers, for keepResult, or keepFailure where
+	// there is none; changesKept bounds what one takes. A failure is kept for those who wait for
+	// the result: what has failed once may not fail again.
 	resultsKept = 8
 	keepResult  = 15 * time.Minute
+	keepFailure = 30 * time.Second
 	changesKept = 2000
 )
 
@@ -124,7 +126,11 @@ func run[T any](ctx context.Context, b *Browser, q *queue, key, what string, sta
 		}
 		r.at = time.Now()
 		close(r.finished)
-		time.AfterFunc(keepResult, func() { q.forget(r) })
+		keep := keepResult
+		if r.err != nil {
+			keep = keepFailure
+		}
+		time.AfterFunc(keep, func() { q.forget(r) })
 	})
 	if r == nil {
 		var none Reading[T]

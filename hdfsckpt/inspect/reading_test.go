@@ -2,9 +2,11 @@ package inspect_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +103,59 @@ func TestOneIsReadAtATime(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		if r := verify("step-1", false); r.Started {
 			t.Errorf("after twenty minutes it says %+v", r)
+		}
+	})
+}
+
+// failing is a store whose files cannot be read for a while.
+type failing struct {
+	store.Store
+	fails *atomic.Bool
+}
+
+func (f failing) Open(ctx context.Context, name string) (store.Reader, error) {
+	if f.fails.Load() {
+		return nil, errors.New("no DataNode answers")
+	}
+	return f.Store.Open(ctx, name)
+}
+
+// TestAReadingThatHasFailed: why it has is said for as long as pages look for the result, and then it can be
+// read again.
+func TestAReadingThatHasFailed(t *testing.T) {
+	dir := plain(t)
+	synctest.Test(t, func(t *testing.T) {
+		var fails atomic.Bool
+		b := inspect.NewBrowser([]inspect.Directory{{URI: dir}}, func(ctx context.Context, uri string) (store.Store, error) {
+			s, err := store.OpenExisting(ctx, uri, nil)
+			return failing{s, &fails}, err
+		})
+		defer b.Close()
+		verify := func() inspect.Reading[inspect.Verified] {
+			t.Helper()
+			e, err := b.Checkpoint(t.Context(), 0, "step-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b.Verify(t.Context(), 0, e, true)
+		}
+		verify() // what is listed is known
+		time.Sleep(time.Hour)
+		if _, err := b.Checkpoint(t.Context(), 0, "step-1"); err != nil {
+			t.Fatal(err)
+		}
+		fails.Store(true)
+		if r := verify(); !r.Finished || r.Err == nil {
+			t.Fatalf("where files cannot be read it says %+v", r)
+		}
+		fails.Store(false)
+		time.Sleep(10 * time.Second)
+		if r := verify(); r.Err == nil {
+			t.Errorf("a page that looks for the result is told %+v", r)
+		}
+		time.Sleep(time.Minute)
+		if r := verify(); r.Err != nil || !r.Finished || !r.Result.OK {
+			t.Errorf("a minute later it says %+v", r)
 		}
 	})
 }
