@@ -141,11 +141,11 @@ func (p *Progress) block(s *proto.JobStatus) []string {
 	}
 	lines = append(lines, roleLines(s, p.width-1)...)
 	if s.Why != "" {
-		lines = append(lines, terminal.Clean(strings.ReplaceAll(s.Why, "\n", "; ")))
+		lines = append(lines, strings.ReplaceAll(s.Why, "\n", "; "))
 	}
 	lines = lines[:min(len(lines), blockLines)]
 	for i := range lines {
-		lines[i] = cutTo(lines[i], p.width-1)
+		lines[i] = terminal.Cut(terminal.Line(lines[i]), p.width-1)
 	}
 	return lines
 }
@@ -176,15 +176,4 @@ func roleLines(s *proto.JobStatus, width int) []string {
 		}
 	}
 	return lines
-}
-
-func cutTo(s string, width int) string {
-	r := []rune(s)
-	if len(r) <= width {
-		return s
-	}
-	if width < 4 {
-		return ""
-	}
-	return string(r[:width-3]) + "..."
 }

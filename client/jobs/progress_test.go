@@ -46,7 +46,7 @@ func TestProgressLive(t *testing.T) {
 	p.Show(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, Tasks: []*proto.TaskStatus{
 		{Role: "ps", State: proto.TaskState_TASK_STATE_RUNNING}, {Role: "ps", State: proto.TaskState_TASK_STATE_WAITING},
 	}, Why: "a reason that is much too long for the line of a terminal", Step: 40, StepsPerSecond: 2, CompleteStep: 30, CompleteStepAtUnixMs: 59000})
-	want := "running 1m0s | step 40, 2/s | checkp...\nps 1/2 (1 waiting)\na reason that is much too long for t..."
+	want := "running 1m0s | step 40, 2/s | checkpoi…\nps 1/2 (1 waiting)\na reason that is much too long for the…"
 	if got := out.String(); got != want {
 		t.Errorf("the block is %q, want %q", got, want)
 	}

@@ -215,7 +215,7 @@ func (v *topView) draw(w io.Writer, width, height int, now time.Time) {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(terminal.Cut(terminal.Clean(line), width) + restOfLine)
+		b.WriteString(terminal.Cut(terminal.Line(line), width) + restOfLine)
 	}
 	b.WriteString(restBelow)
 	_, _ = w.Write(b.Bytes()) // the terminal has gone; its keys tell

@@ -46,6 +46,35 @@ func TestTopIn80Columns(t *testing.T) {
 	}
 }
 
+// TestNoLineOfTopIsTooWide: a line that takes more columns than the terminal has goes on in the next, and the
+// first line of the screen is gone.
+func TestNoLineOfTopIsTooWide(t *testing.T) {
+	const width = 40
+	odd := "🚀損失\tat org.example.Loss.of(Loss.java:12)"
+	s := &proto.JobStatus{Id: "local-1", Name: "job", State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, Why: odd + odd, Tasks: []*proto.TaskStatus{
+		{Task: "worker-0", Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING, Line: odd + odd, LineAtUnixMs: 58000},
+	}}
+	v := &topView{status: s, order: "name", selected: "worker-0", log: []string{odd + odd, strings.Repeat(odd[:4], width)}}
+	check := func(what, text string) {
+		t.Helper()
+		for line := range strings.Lines(text) {
+			line = strings.TrimRight(strings.ReplaceAll(strings.ReplaceAll(line, restOfLine, ""), restBelow, ""), "\r\n")
+			line = strings.TrimPrefix(line, toTop)
+			if n := len([]rune(line)) + strings.Count(line, "🚀") + strings.Count(line, "損") + strings.Count(line, "失"); n > width || strings.Contains(line, "\t") {
+				t.Errorf("a line of %s takes %d of %d columns: %q", what, n, width, line)
+			}
+		}
+	}
+	for _, v.showing = range []string{"", "log"} {
+		var out strings.Builder
+		v.draw(&out, width, 24, time.UnixMilli(61000))
+		check("top", out.String())
+	}
+	var out strings.Builder
+	NewProgress(&out, width).Show(s)
+	check("the progress", out.String())
+}
+
 // The screen of top has the terminal's size at most, sorts, and scrolls to what is chosen.
 func TestTopScreen(t *testing.T) {
 	s := &proto.JobStatus{Id: "application_1795571056298_0001", Name: "mnist", State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, Step: 7}

@@ -31,11 +31,10 @@ const leastFlexible = 8
 // NewTable returns a table with titles and without rows.
 func NewTable(titles ...string) *Table { return &Table{titles: titles, rows: [][]string{titles}} }
 
-// Add adds a row with a text for each column. Line feeds become spaces, and other control
-// characters are dropped.
+// Add adds a row with a text for each column, as by Line.
 func (t *Table) Add(texts ...string) {
 	for i, text := range texts {
-		texts[i] = Clean(strings.ReplaceAll(text, "\n", " "))
+		texts[i] = Line(text)
 	}
 	t.rows = append(t.rows, texts)
 }
@@ -46,7 +45,7 @@ func (t *Table) AddBelow(text string, lines int) {
 	if t.below == nil {
 		t.below = map[int]string{}
 	}
-	t.below[len(t.rows)-1] = Clean(strings.ReplaceAll(text, "\n", " "))
+	t.below[len(t.rows)-1] = Line(text)
 }
 
 // Write writes the table. width is that of the terminal; 0: nothing is cut.
@@ -54,7 +53,7 @@ func (t *Table) Write(w io.Writer, width int) error {
 	widths := make([]int, len(t.titles))
 	for _, row := range t.rows {
 		for i, text := range row {
-			widths[i] = max(widths[i], len([]rune(text)))
+			widths[i] = max(widths[i], Columns(text))
 		}
 	}
 	if width > 0 {
@@ -76,7 +75,7 @@ func (t *Table) Write(w io.Writer, width int) error {
 			cell := Cut(text, widths[i])
 			line.WriteString(cell)
 			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]-len([]rune(cell))+gap))
+				line.WriteString(strings.Repeat(" ", widths[i]-Columns(cell)+gap))
 			}
 		}
 		write(line.String())
@@ -95,8 +94,8 @@ func (t *Table) linesBelow(row, width int) []string {
 		return nil
 	}
 	var lines []string
-	for room := width - 2; width > 0 && len(lines) < t.most-1 && len([]rune(text)) > room; {
-		at := strings.LastIndexByte(string([]rune(text)[:max(room+1, 1)]), ' ')
+	for room := width - 2; width > 0 && len(lines) < t.most-1 && Columns(text) > room; {
+		at := strings.LastIndexByte(first(text, max(room+1, 1)), ' ')
 		if at <= 0 {
 			break
 		}
@@ -146,16 +145,4 @@ func (t *Table) shrink(widths []int, width int) bool {
 		widths[widest]--
 	}
 	return true
-}
-
-// Cut shortens a text to a number of characters, of which the last then is "…".
-func Cut(s string, width int) string {
-	r := []rune(s)
-	switch {
-	case len(r) <= width:
-		return s
-	case width < 1:
-		return ""
-	}
-	return string(r[:width-1]) + "…"
 }

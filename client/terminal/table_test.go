@@ -47,6 +47,35 @@ application_1_0002  ein Träger
 	}
 }
 
+// TestWideCharactersInATable: of characters that take two columns of a terminal, or none, lines are as wide
+// as of others, and columns stand below each other.
+func TestWideCharactersInATable(t *testing.T) {
+	table := NewTable("TASK", "NOTE", "NODE")
+	table.Flexible = []string{"NOTE"}
+	table.Add("worker-0", "🚀🚀 epoch 3", "a")
+	table.Add("worker-1", "損失が発散しました、学習を停止します", "b")
+	table.Add("worker-2", "e\u0301\tat\tjava.lang", "c")
+	table.AddBelow("原因は不明です 二行目", 2)
+	for width, want := range map[int]string{
+		0: "TASK      NOTE                                  NODE\n" +
+			"worker-0  🚀🚀 epoch 3                          a\n" +
+			"worker-1  損失が発散しました、学習を停止します  b\n" +
+			"worker-2  e\u0301 at java.lang                        c\n" +
+			"  原因は不明です 二行目\n",
+		// A character of two columns that would be cut in halves is left out.
+		29: "TASK      NOTE           NODE\n" +
+			"worker-0  🚀🚀 epoch 3   a\n" +
+			"worker-1  損失が発散し…  b\n" +
+			"worker-2  e\u0301 at java.la…  c\n" +
+			"  原因は不明です 二行目\n",
+	} {
+		var b strings.Builder
+		if err := table.Write(&b, width); err != nil || !strings.HasPrefix(b.String(), want) {
+			t.Errorf("in %d columns it is\n%swant\n%s", width, b.String(), want)
+		}
+	}
+}
+
 // TestTableKeepsWhatSays: before a column has less than its least width, those go that may.
 func TestTableKeepsWhatSays(t *testing.T) {
 	table := NewTable("TASK", "CPU", "NODE", "NOTE")
