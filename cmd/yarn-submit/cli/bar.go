@@ -57,6 +57,7 @@ func bar(cmd *cobra.Command, name string, amount func(int64) string) func(done, 
 	if columns == 0 {
 		return nil
 	}
+	name = terminal.Line(name)
 	var mu sync.Mutex
 	var last time.Time
 	return func(done, total int64) {
@@ -68,10 +69,12 @@ func bar(cmd *cobra.Command, name string, amount func(int64) string) func(done, 
 			return
 		}
 		last = time.Now()
-		room := max(10, min(40, columns-len(name)-40))
+		room := max(10, min(40, columns-terminal.Columns(name)-40))
 		full := int(done * int64(room) / total)
+		drawn := fmt.Sprintf(" [%s%s] %s of %s", strings.Repeat("#", full), strings.Repeat(".", room-full), amount(done), amount(total))
 		fmt.Fprint(terminal.Raw(cmd.ErrOrStderr()), "\r")
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s [%s%s] %s of %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), amount(done), amount(total))
+		// What goes on in the next line would stay there when the bar is drawn again.
+		fmt.Fprint(cmd.ErrOrStderr(), terminal.Cut(terminal.Cut(name, columns-1-terminal.Columns(drawn))+drawn, columns-1))
 		if over {
 			EraseBar(cmd)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/terminal"
 	"holdfast/cmd/yarn-submit/cli"
 	"holdfast/test/pty"
 )
@@ -29,6 +30,13 @@ var programs = map[string]func(){
 			bar(done, 100)
 		}
 		fmt.Println("went on")
+	},
+	// A tensor has a name that is longer than a line.
+	"long": func() {
+		for done := range int64(5) {
+			cli.Bar(&cobra.Command{}, "損失\t"+strings.Repeat("model.decoder.", 9)+"weight")(done<<20, 1023<<20)
+		}
+		fmt.Println("\nwent on")
 	},
 	// The clearing up of what was interrupted does not come to an end.
 	"interrupted": func() {
@@ -73,6 +81,19 @@ func TestABarOfWhatGrows(t *testing.T) {
 		t.Fatalf("it ended with %d: %s", code, x.Shown())
 	}
 	x.See("went on", 1)
+}
+
+// TestABarIsOneLine: whatever it is of, so that the next one is drawn over it.
+func TestABarIsOneLine(t *testing.T) {
+	for _, columns := range []int{40, 80} {
+		x := pty.Start(t, program("long"), columns, 24)
+		x.See("went on", 1)
+		for line := range strings.Lines(strings.ReplaceAll(x.Shown(), "\r", "\n")) {
+			if n := terminal.Columns(strings.TrimRight(line, "\n")); n >= columns || strings.Contains(line, "\t") {
+				t.Errorf("a line takes %d of %d columns: %q", n, columns, line)
+			}
+		}
+	}
 }
 
 // TestInterrupts: the first ends a command's context, and the second the process, unless the
