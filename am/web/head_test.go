@@ -64,6 +64,17 @@ func TestHead(t *testing.T) {
 	}
 }
 
+// TestAnEndThatIsNotKnown: a page of a job that is over does not say that it goes on getting longer.
+func TestAnEndThatIsNotKnown(t *testing.T) {
+	for state, grows := range map[proto.JobState]bool{proto.JobState_JOB_STATE_FAILED: false, proto.JobState_JOB_STATE_RUNNING: true} {
+		job := &proto.JobStatus{Name: "n", State: state, StartedUnixMs: time.Now().Add(-50 * time.Hour).UnixMilli()}
+		title, _, _ := strings.Cut(get(t, web.Site{Status: fixed{job}}, "/"), "<main>")
+		if strings.Contains(title, "<span>2d 2h</span>") != grows {
+			t.Errorf("of a job that is %s its page says:\n%s", proto.StateWord(state), title)
+		}
+	}
+}
+
 // TestWhatARestartTakes: the page of the job says which checkpoint tasks that start now continue
 // from, and answers for any step, without waiting for HDFS.
 func TestWhatARestartTakes(t *testing.T) {

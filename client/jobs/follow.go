@@ -252,7 +252,11 @@ func (f *follower) finish(s *proto.JobStatus) error {
 		f.progress.Show(s)
 	}
 	if s.State == proto.JobState_JOB_STATE_SUCCEEDED {
-		f.progress.Line("%s succeeded in %s", s.Id, elapsed(s))
+		said := s.Id + " succeeded"
+		if took := elapsed(s); took != "" {
+			said += " in " + took
+		}
+		f.progress.Line("%s", said)
 		if f.o.Lines == nil {
 			f.progress.Line("its output: yarn-submit logs %s", s.Id)
 		}

@@ -106,15 +106,13 @@ const scalarsInBlock = 2
 // block returns the lines of the block: the state, with step, rate, what the program reports
 // (the loss) and the newest complete checkpoint; the roles; and why.
 func (p *Progress) block(s *proto.JobStatus) []string {
-	start := p.started
-	if s.StartedUnixMs != 0 {
-		start = time.UnixMilli(s.StartedUnixMs)
+	head := proto.StateWord(s.State)
+	if took, known := lasted(s, p.now()); known {
+		head += " " + took.Round(time.Second).String()
+	} else if !s.State.Done() {
+		head += " " + p.now().Sub(p.started).Round(time.Second).String()
 	}
-	end := p.now()
-	if s.EndedUnixMs != 0 {
-		end = time.UnixMilli(s.EndedUnixMs)
-	}
-	parts := []string{proto.StateWord(s.State) + " " + end.Sub(start).Round(time.Second).String()}
+	parts := []string{head}
 	if s.Step > 0 {
 		step := stepOf(s)
 		if s.StepsPerSecond > 0 {

@@ -25,8 +25,8 @@ const eventsShown = 20
 func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s  %s  %s", s.Id, terminal.Clean(s.Name), proto.StateWord(s.State))
-	if s.StartedUnixMs != 0 {
-		fmt.Fprintf(b, "  %s", elapsed(s))
+	if took := elapsed(s); took != "" {
+		fmt.Fprintf(b, "  %s", took)
 	}
 	fmt.Fprintln(b)
 	if s.Why != "" {
@@ -381,11 +381,11 @@ func WriteList(w io.Writer, list []*proto.JobSummary, o ListStyle) error {
 	t := terminal.NewTable(titles...)
 	t.Flexible, t.Optional = []string{"NAME", "USER"}, []string{since, "STEP", "TOOK"}
 	for _, e := range list {
-		started, end := time.UnixMilli(e.StartedUnixMs), time.Now()
-		if e.EndedUnixMs != 0 {
-			end = time.UnixMilli(e.EndedUnixMs)
+		started, took := time.UnixMilli(e.StartedUnixMs), "-"
+		if d, known := lasted(e, time.Now()); known {
+			took = duration(d)
 		}
-		row := []string{e.Id, e.Name, proto.StateWord(e.State), number(e.Step), started.Format("01-02 15:04"), duration(end.Sub(started))}
+		row := []string{e.Id, e.Name, proto.StateWord(e.State), number(e.Step), started.Format("01-02 15:04"), took}
 		if o.Wide {
 			row[4] = started.Format(time.DateTime)
 		}
@@ -440,12 +440,30 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
+// elapsed returns how long a job has gone on, or did; "" if that is not known.
 func elapsed(s *proto.JobStatus) string {
-	end := time.Now()
-	if s.EndedUnixMs != 0 {
-		end = time.UnixMilli(s.EndedUnixMs)
+	d, known := lasted(s, time.Now())
+	if !known {
+		return ""
 	}
-	return end.Sub(time.UnixMilli(s.StartedUnixMs)).Round(100 * time.Millisecond).String()
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// lasted returns how long a job has gone on, or did, and whether that is known: of one that is over, it
+// may not be known when it ended.
+func lasted(j interface {
+	GetState() proto.JobState
+	GetStartedUnixMs() int64
+	GetEndedUnixMs() int64
+}, now time.Time) (d time.Duration, known bool) {
+	started, ended := j.GetStartedUnixMs(), j.GetEndedUnixMs()
+	switch {
+	case started == 0, ended == 0 && j.GetState().Done():
+		return 0, false
+	case ended != 0:
+		now = time.UnixMilli(ended)
+	}
+	return now.Sub(time.UnixMilli(started)), true
 }
 
 func indent(s, by string) string {

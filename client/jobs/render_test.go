@@ -242,6 +242,28 @@ func TestListsAndTasksFitATerminal(t *testing.T) {
 	}
 }
 
+// TestAnEndThatIsNotKnown: a job that is over, as its application master was lost before it had saved
+// anything, does not go on getting longer.
+func TestAnEndThatIsNotKnown(t *testing.T) {
+	start := time.Now().Add(-50 * time.Hour).UnixMilli()
+	for state, want := range map[proto.JobState]string{proto.JobState_JOB_STATE_FAILED: "-", proto.JobState_JOB_STATE_RUNNING: "2d02h"} {
+		var list, status strings.Builder
+		err := WriteList(&list, []*proto.JobSummary{{Id: "local-1", Name: "n", State: state, StartedUnixMs: start}}, ListStyle{Width: 100})
+		if err == nil {
+			err = WriteStatus(&status, &proto.JobStatus{Id: "local-1", State: state, StartedUnixMs: start}, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(strings.TrimSpace(list.String()), "  "+want) {
+			t.Errorf("of a job that is %s list says\n%s", proto.StateWord(state), list.String())
+		}
+		if strings.Contains(status.String(), "50h") != (want != "-") {
+			t.Errorf("of a job that is %s status says\n%s", proto.StateWord(state), status.String())
+		}
+	}
+}
+
 // TestTheZoneOfTimesIsNamed: where it is not UTC, once.
 func TestTheZoneOfTimesIsNamed(t *testing.T) {
 	before := time.Local
