@@ -24,15 +24,15 @@ import (
 const keptRead = 1000
 
 // Memory remembers what the directories of jobs that are over say, so that a list that is made
-// again reads only those that have changed. The zero value remembers nothing yet, and nil never
+// again reads only those that have changed, and those of jobs that go on. The zero value remembers nothing yet, and nil never
 // does. It may be used concurrently.
 type Memory struct {
 	mu   sync.Mutex
-	seen map[string]remembered // by URI
+	seen map[string]remembered // by URI: of a directory, or of the file with the state of a job that the ResourceManager knows
 }
 
 type remembered struct {
-	changed time.Time         // the directory
+	changed time.Time         // the directory; of such a file, when the job ended
 	summary *proto.JobSummary // nil: there is nothing to show
 }
 

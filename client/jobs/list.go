@@ -17,6 +17,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/cluster"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -34,7 +35,7 @@ type ListOptions struct {
 	Kept bool
 	// History are URIs of directories, each with directories of ended jobs, of any user.
 	History []string
-	Memory  *Memory // of lists made with Kept and History before; nil: none
+	Memory  *Memory // of lists made before; nil: none
 	Steps   bool    // read the steps of jobs on the cluster, and what they wait for, from their directories
 }
 
@@ -74,7 +75,7 @@ func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted
 		list = list[:o.Limit]
 	}
 	if c != nil && problems == nil && o.Steps {
-		readSteps(ctx, c, slices.DeleteFunc(slices.Clone(list), func(e *proto.JobSummary) bool { return e.User != c.User || !onYARN[e.Id] }))
+		readSteps(ctx, c, slices.DeleteFunc(slices.Clone(list), func(e *proto.JobSummary) bool { return e.User != c.User || !onYARN[e.Id] }), o.Memory)
 	}
 	return list, omitted, problems
 }
@@ -185,11 +186,14 @@ func listYARN(ctx context.Context, c *cluster.Cluster, everybody bool) ([]*proto
 const (
 	stepsTimeout = 3 * time.Second
 	stepsAtOnce  = 8
+	// stepsSettled is how long after its end nothing is written any longer of a job that was lost
+	// before it had written that it has ended.
+	stepsSettled = 10 * time.Minute
 )
 
 // readSteps sets the steps of jobs of this user on the cluster, and what running ones wait for,
 // as far as that can be read from the jobs' directories within stepsTimeout.
-func readSteps(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary) {
+func readSteps(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary, memory *Memory) {
 	ctx, cancel := context.WithTimeout(ctx, stepsTimeout)
 	defer cancel()
 	home, err := c.OpenExisting(ctx, c.Home(c.User))
@@ -197,19 +201,30 @@ func readSteps(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary
 		return
 	}
 	defer home.Close()
+	stepsIn(ctx, home, list, memory)
+}
+
+// stepsIn is readSteps, with the store that has the jobs' directories.
+func stepsIn(ctx context.Context, home store.Store, list []*proto.JobSummary, memory *Memory) {
 	var g errgroup.Group
 	g.SetLimit(stepsAtOnce)
 	for _, e := range list {
 		g.Go(func() error {
-			id, err := yarn.ParseApplicationID(e.Id)
-			if err != nil {
+			j, ended := inHistory(home, Root, e.Id), time.UnixMilli(e.EndedUnixMs)
+			file := j.URI() + "/" + proto.StatusFile
+			if r, known := memory.recall(file, ended); known && e.State.Done() {
+				e.Step = r.summary.Step
 				return nil
 			}
-			if s, err := OnCluster(c, id, home).readStatus(ctx); err == nil {
+			s, err := j.readStatus(ctx)
+			if err == nil {
 				e.Step = s.Step
 				if e.State == proto.JobState_JOB_STATE_RUNNING {
 					e.Why = s.Why
 				}
+			}
+			if e.State.Done() && (err == nil || errors.Is(err, fs.ErrNotExist)) && (s.GetState().Done() || time.Since(ended) > stepsSettled) {
+				memory.remember(file, remembered{ended, &proto.JobSummary{Step: e.Step}})
 			}
 			return nil
 		})
