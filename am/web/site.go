@@ -91,7 +91,7 @@ func Handler(site Site) http.Handler {
 	}
 	if s.Samples != nil {
 		one := make(turns, 1)
-		mux.Handle("GET /plots", s.page(pages, s.plots))
+		mux.Handle("GET /plots", s.shared(pages, s.plots))
 		mux.Handle("GET /samples.json", one.handler(s.samplesJSON))
 		mux.Handle("GET /samples.csv", one.handler(s.samplesCSV))
 	}

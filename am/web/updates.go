@@ -134,7 +134,7 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Open pages poll. Requests with the same query within half of the pause between two updates get
+// Open pages poll. Requests for the same address within half of the pause between two updates get
 // the same page, and pages are made one at a time: the cost does not grow with how many are open.
 
 // recentKept bounds the pages that are kept for others.
@@ -147,19 +147,19 @@ type recent struct {
 }
 
 type recentPage struct {
-	query string
-	begun time.Time
-	text  []byte
+	address string
+	begun   time.Time
+	text    []byte
 }
 
 // get returns a page that was begun less than valid ago, or has it made.
-func (c *recent) get(query string, valid time.Duration, makePage func() ([]byte, error)) ([]byte, error) {
+func (c *recent) get(address string, valid time.Duration, makePage func() ([]byte, error)) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	begin := time.Now()
 	c.pages = slices.DeleteFunc(c.pages, func(p recentPage) bool { return begin.Sub(p.begun) >= valid })
 	for _, p := range c.pages {
-		if p.query == query {
+		if p.address == address {
 			return p.text, nil
 		}
 	}
@@ -170,7 +170,7 @@ func (c *recent) get(query string, valid time.Duration, makePage func() ([]byte,
 	if len(c.pages) == recentKept {
 		c.pages = slices.Delete(c.pages, 0, 1)
 	}
-	c.pages = append(c.pages, recentPage{query, begin, text})
+	c.pages = append(c.pages, recentPage{address, begin, text})
 	return text, nil
 }
 
@@ -181,7 +181,7 @@ func (s *server) shared(t turns, v view) http.Handler {
 		return s.page(t, v)
 	}
 	return serve(func(r *http.Request) ([]byte, error) {
-		return s.recent.get(r.URL.RawQuery, s.pace.get()/2, func() ([]byte, error) {
+		return s.recent.get(r.URL.Path+"?"+r.URL.RawQuery, s.pace.get()/2, func() ([]byte, error) {
 			return s.makePage(v, s.snapshot, r.WithContext(context.WithoutCancel(r.Context()))) // others wait for it
 		})
 	})

@@ -48,12 +48,15 @@ func TestOpenPagesShareWhatIsMade(t *testing.T) {
 		wg.Wait()
 		return times.Load() - before
 	}
-	site := web.Site{Status: asked{largeJob(300), times}, Polled: true}
+	measured := samples.New("job", time.Now(), nil)
+	site := web.Site{Status: asked{largeJob(300), times}, Polled: true, Samples: source(measured)}
 	polled := web.Handler(site)
-	began := time.Now()
-	// The shortest pause between two updates is a second.
-	if n := all(polled, "/?sort=cpu"); n == 0 || n > 1+int64(time.Since(began)/(time.Second/2)) {
-		t.Errorf("%d readers had the page made %d times within %v", readers, n, time.Since(began))
+	for _, address := range []string{"/?sort=cpu", "/plots?sort=cpu"} {
+		began := time.Now()
+		// The shortest pause between two updates is a second.
+		if n := all(polled, address); n == 0 || n > 1+int64(time.Since(began)/(time.Second/2)) {
+			t.Errorf("%d readers had %s made %d times within %v", readers, address, n, time.Since(began))
+		}
 	}
 	if n := all(polled, "/?sort=memory"); n == 0 {
 		t.Error("another order of the tasks is answered by the page of the first")
