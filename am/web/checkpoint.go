@@ -67,7 +67,7 @@ type checkpointView struct {
 	Elements     int64 // of all tensors of numbers
 	TensorPage   pager
 
-	Verified inspect.Reading[inspect.Verified]
+	Verified inspect.Reading[inspect.Verification]
 	Asked    bool // to verify it
 	Others   []checkpointRow
 	Commands []string
@@ -276,6 +276,7 @@ func (v *checkpointView) json() (int, any) {
 		readingJSON
 		OK       bool              `json:"ok"`
 		Problems []inspect.Problem `json:"problems"`
+		Omitted  int               `json:"omitted"`
 	}
 	answer := struct {
 		inspect.Details
@@ -290,7 +291,7 @@ func (v *checkpointView) json() (int, any) {
 		Details:      inspect.Details{Checkpoint: *v.Checkpoint, Files: v.Files, Tensors: []inspect.Tensor{}},
 		FilesPages:   v.FilePage.Pages,
 		TensorsError: v.TensorsError, Total: v.Total, Matching: v.Matching, Page: max(1, v.TensorPage.Page), Pages: max(1, v.TensorPage.Pages),
-		Verification: verification{readingOf(v.Verified), v.Verified.Result.OK, append([]inspect.Problem{}, v.Verified.Result.Problems...)},
+		Verification: verification{readingOf(v.Verified), v.Verified.Result.OK, append([]inspect.Problem{}, v.Verified.Result.Problems...), v.Verified.Result.Omitted},
 	}
 	for _, t := range v.Tensors {
 		answer.Tensors = append(answer.Tensors, t.Tensor)

@@ -220,6 +220,44 @@ func TestACheckpointIsVerified(t *testing.T) {
 	}
 }
 
+// TestADamageOfManyFiles: how many problems there are is said, however many of them are shown.
+func TestADamageOfManyFiles(t *testing.T) {
+	const files = 2500
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "step-1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	name := func(i int) string { return filepath.Join(dir, "step-1", fmt.Sprintf("shard-%d", i)) }
+	for i := range files {
+		if err := os.WriteFile(name(i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "step-1", "COMMITTED"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	site := browse(t, dir)
+	get(t, site, "/checkpoint?at=step-1")
+	for i := range files {
+		if err := os.Remove(name(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := get(t, site, "/checkpoint?verify=1&at=step-1"); strings.Count(text, "it is missing") != 100 || !strings.Contains(text, "and 2,500 in all") {
+		t.Errorf("the page says\n%s", text[strings.Index(text, "Verification"):])
+	}
+	var shown struct {
+		Verification struct {
+			Problems []inspect.Problem
+			Omitted  int
+		}
+	}
+	getJSON(t, site, "/checkpoint.json?verify=1&at=step-1", &shown)
+	if v := shown.Verification; len(v.Problems) != 2000 || v.Omitted != 500 {
+		t.Errorf("checkpoint.json has %d problems, and %d omitted", len(v.Problems), v.Omitted)
+	}
+}
+
 // copyFiles copies files of other packages' test data, by where they are under hdfsckpt.
 func copyFiles(t *testing.T, dir string, names map[string]string) {
 	t.Helper()

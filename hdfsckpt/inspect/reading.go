@@ -329,17 +329,26 @@ func (b *Browser) Compare(ctx context.Context, dir int, from, to *Entry) Reading
 	})
 }
 
+// Verification is what a verification has found.
+type Verification struct {
+	Verified
+	Omitted int // further problems
+}
+
+// All is how many problems there are.
+func (v Verification) All() int { return len(v.Problems) + v.Omitted }
+
 // Verify verifies a checkpoint; nothing else that takes long is read at the same time. Unless
 // start is set, it only returns how far that has come, if it was started before. It waits for
 // the result until ctx has ended.
-func (b *Browser) Verify(ctx context.Context, dir int, e *Entry, start bool) Reading[Verified] {
-	return run(ctx, b, &b.long, keyOf("verify", dir, e), "the verification of "+e.Name, start, readTimeout, func(ctx context.Context, progress Progress) (v Verified, err error) {
+func (b *Browser) Verify(ctx context.Context, dir int, e *Entry, start bool) Reading[Verification] {
+	return run(ctx, b, &b.long, keyOf("verify", dir, e), "the verification of "+e.Name, start, readTimeout, func(ctx context.Context, progress Progress) (v Verification, err error) {
 		err = b.onStore(ctx, dir, func(s store.Store) error {
-			v, err = Verify(ctx, s, e.of, e.Checkpoint, progress)
+			v.Verified, err = Verify(ctx, s, e.of, e.Checkpoint, progress)
 			return err
 		})
-		if len(v.Problems) > changesKept {
-			v.Problems = slices.Clone(v.Problems[:changesKept])
+		if n := len(v.Problems); n > changesKept {
+			v.Problems, v.Omitted = slices.Clone(v.Problems[:changesKept]), n-changesKept
 		}
 		return v, err
 	})

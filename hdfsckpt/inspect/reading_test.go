@@ -70,7 +70,7 @@ func TestOneIsReadAtATime(t *testing.T) {
 			return gated{s, gate}, err
 		})
 		defer b.Close()
-		verify := func(step string, start bool) inspect.Reading[inspect.Verified] {
+		verify := func(step string, start bool) inspect.Reading[inspect.Verification] {
 			t.Helper()
 			e, err := b.Checkpoint(t.Context(), 0, step)
 			if err != nil {
@@ -131,7 +131,7 @@ func TestAReadingThatHasFailed(t *testing.T) {
 			return failing{s, &fails}, err
 		})
 		defer b.Close()
-		verify := func() inspect.Reading[inspect.Verified] {
+		verify := func() inspect.Reading[inspect.Verification] {
 			t.Helper()
 			e, err := b.Checkpoint(t.Context(), 0, "step-1")
 			if err != nil {
