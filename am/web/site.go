@@ -81,7 +81,7 @@ func Handler(site Site) http.Handler {
 		mux.Handle("GET /{$}", s.shared(pages, s.job))
 		mux.Handle("GET /task", s.page(make(turns, maxMade), s.task)) // which waits for a log
 		mux.Handle("GET /configuration", s.page(pages, s.configuration))
-		mux.HandleFunc("GET /log", s.log)
+		mux.Handle("GET /log", make(turns, maxLogs).handler(s.log))
 		if !s.Polled {
 			mux.HandleFunc("GET /changes", s.changes)
 		}

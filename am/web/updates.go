@@ -49,6 +49,9 @@ const (
 	// the job, of which the application master has little. waitMade is how long another one waits.
 	maxMade  = 8
 	waitMade = 20 * time.Second
+	// maxLogs is how many whole logs are read at a time: each has a connection to a DataNode for as
+	// long as its reader takes.
+	maxLogs = 32
 )
 
 // errTooMany is returned to those who have waited for so long.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"holdfast/am/status/samples"
 	"holdfast/am/web"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -117,14 +119,27 @@ func (c awaited) Snapshot() (*proto.JobStatus, <-chan struct{}) {
 // TestManyReadersDoNotTakeTheMemory: however many ask at the same time, and for what, few answers are
 // made at a time, of which each takes memory; and all are made.
 func TestManyReadersDoNotTakeTheMemory(t *testing.T) {
+	logs, err := store.NewLocal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logs.Close()
+	log := path.Join(proto.LogsDir, "worker-0", proto.LogName(0, 0))
+	if err = store.MkdirAll(t.Context(), logs, path.Dir(log), 0o700); err == nil {
+		err = store.WriteFile(t.Context(), logs, log, []byte("a line\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for address, most := range map[string]int64{
 		"/": 8, "/task?task=worker-0": 8, "/plots": 8, "/status.json": 8, "/samples.json?task=*": 1, "/samples.csv?name=step": 1,
+		"/log?task=worker-0&attempt=0": 32,
 	} {
 		t.Run(address, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := awaited{largeJob(10), new(atomic.Int64), make(chan struct{})}
 				measured := samples.New("job", time.Now(), nil)
-				site := web.Site{Status: c, Samples: func(_ context.Context, r *proto.SamplesRequest) (*proto.JobSamples, error) {
+				site := web.Site{Status: c, Files: logs, Samples: func(_ context.Context, r *proto.SamplesRequest) (*proto.JobSamples, error) {
 					return measured.Select(r), nil
 				}}
 				pages := web.Handler(site)
