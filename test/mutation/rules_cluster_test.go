@@ -1321,6 +1321,20 @@ var clusterRules = []rule{
 		pkg:     "am/web", test: "TestOpenPagesShareWhatIsMade",
 	},
 	{
+		promise: "few whole logs are read at a time",
+		file:    "am/web/site.go",
+		old:     `make(turns, maxLogs).handler(s.log)`,
+		new:     `http.HandlerFunc(s.log)`,
+		pkg:     "am/web", test: "TestManyReadersDoNotTakeTheMemory",
+	},
+	{
+		promise: "a page says how many problems a verification has found",
+		file:    "hdfsckpt/inspect/reading.go",
+		old:     `v.Problems, v.Omitted = slices.Clone(v.Problems[:changesKept]), n-changesKept`,
+		new:     `v.Problems, v.Omitted = slices.Clone(v.Problems[:changesKept]), min(0, n)`,
+		pkg:     "am/web", test: "TestADamageOfManyFiles",
+	},
+	{
 		promise: "what is plotted is made once for all who look at it",
 		file:    "am/web/site.go",
 		old:     `s.shared(pages, s.plots)`,
