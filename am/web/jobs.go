@@ -3,7 +3,11 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,16 +90,24 @@ func JobsHandler(site JobsSite) http.Handler {
 		_, _ = w.Write(text.Bytes()) // the reader went away
 	})
 	mux.HandleFunc("GET /jobs.json", func(w http.ResponseWriter, r *http.Request) {
-		listing, err := site.List(r.Context(), parseJobQuery(r))
+		q := parseJobQuery(r)
+		if q.State != "" && !slices.Contains(site.States, q.State) {
+			failWith(w, r, badParameter{fmt.Sprintf("state=%s: write one of %s", q.State, strings.Join(site.States, ", "))})
+			return
+		}
+		listing, err := site.List(r.Context(), q)
 		var text []byte
 		if err == nil {
 			text, err = proto.JSON(&proto.JobList{Jobs: listing.Jobs})
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			Fail(w, r, http.StatusForbidden, err.Error())
+		case err != nil:
 			Fail(w, r, http.StatusServiceUnavailable, err.Error())
-			return
+		default:
+			writeJSON(w, http.StatusOK, text)
 		}
-		writeJSON(w, http.StatusOK, text)
 	})
 	for name := range Assets {
 		mux.HandleFunc("GET /"+name, Asset)

@@ -3,6 +3,8 @@ package web_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -57,6 +59,14 @@ func TestListOfJobs(t *testing.T) {
 	}
 	if code, text := get("/jobs.json"); code != http.StatusServiceUnavailable || !strings.Contains(text, `"kind":"unreachable"`) {
 		t.Errorf("where not all could be asked, jobs.json answers %d: %s", code, text)
+	}
+
+	problem = fmt.Errorf("list /shared: %w", fs.ErrPermission)
+	if code, text := get("/jobs.json"); code != http.StatusForbidden || !strings.Contains(text, `"kind":"denied"`) {
+		t.Errorf("where a directory may not be read, jobs.json answers %d: %s", code, text)
+	}
+	if code, text := get("/jobs.json?state=fialed"); code != http.StatusBadRequest || !strings.Contains(text, `"kind":"usage"`) || !strings.Contains(text, "fialed") {
+		t.Errorf("of a state that is none, jobs.json answers %d: %s", code, text)
 	}
 
 	problem, listing = nil, web.Listing{}
