@@ -100,6 +100,8 @@ func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.mux.ServeHTTP
 // Close closes all connections. No request may be served any longer.
 func (u *UI) Close() {
 	u.checkpoints.Close()
+	u.mu.Lock() // requests that were not waited for may still go on
+	defer u.mu.Unlock()
 	for _, b := range u.browsers {
 		b.Close()
 	}
