@@ -34,7 +34,8 @@ func TestOnlyTheNamedJobIsChanged(t *testing.T) {
 		[]string{"kill", "mnist-1"}, []string{"kill", "mnist-1", "worker-0"}, []string{"rm", "mnist-1"}, []string{"scale", "mnist-1", "worker=1"},
 		[]string{"exec", "mnist-1", "worker-0", "--", "true"}, []string{"ckpt", "prune", "mnist-1", "--keep", "1", "--yes"}, []string{"ckpt", "rollback", "mnist-1", "4", "--yes"})
 	refuses(`there is no job "local-"; did you mean mnist-10 (`+id, []string{"kill", "local-"})
-	refuses("name the job", []string{"kill", ""}, []string{"rm", ""})
+	refuses("an argument is empty", []string{"kill", ""}, []string{"rm", ""}, []string{"kill", "mnist-10", ""}, []string{"logs", "mnist-10", ""},
+		[]string{"ckpt", "verify", "mnist-10", ""}, []string{"ckpt", "show", "mnist-10", ""})
 	refuses("there is no role foo: its roles are worker", []string{"scale", "mnist-10", "foo=2"})
 	if s := p.status("mnist-1"); s.Id != id || s.State != proto.JobState_JOB_STATE_RUNNING {
 		t.Fatalf("%s is %s", s.Id, s.State)

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,17 +24,22 @@ const WhichJobExactly = `JOB is a job's whole id or name: of several jobs of one
 not ended is meant, and of ended ones the newest. Where several of the name have
 not ended, they are listed, and nothing is done (exit code 2).`
 
-// Between demands a number of arguments, whose names are in usage.
+// Between demands a number of arguments, whose names are in usage. None may be empty: where what
+// an optional one names is meant, the command would take another thing without it.
 func Between(least, most int, usage string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			problem := "something is missing"
-			if len(args) > most {
-				problem = fmt.Sprintf("%q is one too many", args[most])
-			}
-			return client.Usagef("%s: write %s", problem, strings.TrimSpace(cmd.CommandPath()+" "+usage))
+		problem := ""
+		switch {
+		case len(args) > most:
+			problem = fmt.Sprintf("%q is one too many", args[most])
+		case len(args) < least:
+			problem = "something is missing"
+		case slices.Contains(args, ""):
+			problem = "an argument is empty, as that of a variable that is not set"
+		default:
+			return nil
 		}
-		return nil
+		return client.Usagef("%s: write %s", problem, strings.TrimSpace(cmd.CommandPath()+" "+usage))
 	}
 }
 
