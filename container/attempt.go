@@ -44,6 +44,11 @@ type attempt struct {
 	why      *proto.Stop   // what the AM has said of that last; of the agent's loop
 	giveUp   chan struct{} // closed once it is not waited for any longer
 	done     chan struct{} // closed once all processes have ended, or are not waited for
+
+	// killing is held while all that runs in the box is killed. Once nothing is left of the
+	// attempt, what runs there is another one's.
+	killing sync.Mutex
+	gone    bool
 }
 
 // tailLines is how many of its last lines an attempt's end reports.
@@ -118,6 +123,9 @@ func (a *attempt) abandon() {
 
 // killLeftovers kills what is left of the attempt.
 func (a *attempt) killLeftovers() {
+	a.killing.Lock()
+	defer a.killing.Unlock()
+	a.gone = true
 	ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
 	defer cancel()
 	if err := a.box.KillAttempt(ctx); err != nil {
@@ -173,9 +181,21 @@ func (a *attempt) killAfter(grace time.Duration) {
 	select {
 	case <-a.done:
 	case <-time.After(grace):
+		a.killing.Lock()
+		defer a.killing.Unlock()
+		if a.gone {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
 		defer cancel()
-		if err := a.box.KillAttempt(ctx); err != nil {
+		go func() {
+			select {
+			case <-a.done: // killLeftovers does the rest
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		if err := a.box.KillAttempt(ctx); errors.Is(err, context.DeadlineExceeded) {
 			a.log.WithError(err).Error("stopping the task")
 		}
 	}

@@ -125,6 +125,29 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 	}
 }
 
+// TestWhatIsKilledIsOfTheAttemptThatWasStopped: the next one, which starts as soon as the end of that
+// is known, is left alone.
+func TestWhatIsKilledIsOfTheAttemptThatWasStopped(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(nil))
+	c.prepared()
+	for n := int32(0); n < 200; n += 2 {
+		c.send(&proto.Start{Attempt: n, Command: shell(`for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait`)})
+		c.started()
+		c.send(&proto.Stop{GraceMs: 0})
+		if e := c.exited(); e.Attempt != n || !e.Stopped {
+			t.Fatalf("exited: %v", e)
+		}
+		c.send(&proto.Start{Attempt: n + 1, Command: shell(`sleep 0.02; exit 7`)})
+		c.started()
+		if e := c.exited(); e.Attempt != n+1 || e.Code != 7 {
+			t.Fatalf("exited: %v", e)
+		}
+	}
+}
+
 // A program that is stopped because it stands still says where.
 func TestStopAsksWhereAPythonProgramStands(t *testing.T) {
 	for name, grace := range map[string]int64{"with time to end": 60000, "with none": 0} {

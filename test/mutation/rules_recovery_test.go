@@ -14,6 +14,28 @@ func TestLongEachRecoveryRuleHasATestThatFailsWithoutIt(t *testing.T) {
 var recoveryRules = []rule{
 	// What hangs.
 	{
+		promise: "what is killed is of the attempt that was stopped, and not of the next one",
+		file:    "container/attempt.go",
+		old: `		if a.gone {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
+		defer cancel()
+		go func() {
+			select {
+			case <-a.done: // killLeftovers does the rest
+				cancel()
+`,
+		new: `		a.killing.Unlock()
+		defer a.killing.Lock()
+		ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
+		defer cancel()
+		go func() {
+			select {
+`,
+		pkg: "container", test: "TestWhatIsKilledIsOfTheAttemptThatWasStopped",
+	},
+	{
 		promise: "a path means the same to all tasks",
 		file:    "container/stage/workpath.go",
 		old:     `	s.seen, s.point = path, point`,
