@@ -30,6 +30,7 @@ const (
 type Chart struct {
 	Title    string
 	CSV      string // address of the same as text
+	Log      bool   // the vertical axis is logarithmic
 	Lines    []line
 	Levels   []level
 	Readings []reading
@@ -70,7 +71,7 @@ type quantity struct {
 func NewChart(a *Axis, g Group, log bool) *Chart {
 	q := quantityOf(g.List[0])
 	q.log = log
-	c := &Chart{Title: g.Title}
+	c := &Chart{Title: g.Title, Log: log}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range g.List {
 		for i, at := range s.Times() {
