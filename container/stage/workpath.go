@@ -16,7 +16,7 @@ import (
 )
 
 // plainName is a user's name that can be a part of a file's.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]*$`)
 
 // workPath returns where tasks see their working directory, whatever container they are in.
 // Programs save absolute paths in checkpoints, as Lightning does, and send them to their peers,
