@@ -45,10 +45,9 @@ type attempt struct {
 	giveUp   chan struct{} // closed once it is not waited for any longer
 	done     chan struct{} // closed once all processes have ended, or are not waited for
 
-	// killing is held while all that runs in the box is killed. Once nothing is left of the
-	// attempt, what runs there is another one's.
+	// killing is held while all that runs in the box is killed, and done looked at for that: when
+	// nothing is left of the attempt, what runs there is another one's.
 	killing sync.Mutex
-	gone    bool
 }
 
 // tailLines is how many of its last lines an attempt's end reports.
@@ -125,7 +124,6 @@ func (a *attempt) abandon() {
 func (a *attempt) killLeftovers() {
 	a.killing.Lock()
 	defer a.killing.Unlock()
-	a.gone = true
 	ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
 	defer cancel()
 	if err := a.box.KillAttempt(ctx); err != nil {
@@ -183,14 +181,14 @@ func (a *attempt) killAfter(grace time.Duration) {
 	case <-time.After(grace):
 		a.killing.Lock()
 		defer a.killing.Unlock()
-		if a.gone {
+		if closed(a.done) { // killLeftovers has done it, or will
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
 		defer cancel()
 		go func() {
 			select {
-			case <-a.done: // killLeftovers does the rest
+			case <-a.done:
 				cancel()
 			case <-ctx.Done():
 			}
@@ -211,9 +209,11 @@ func (a *attempt) reportStop() *proto.Stopping {
 }
 
 // stopped reports whether the attempt was asked to stop.
-func (a *attempt) stopped() bool {
+func (a *attempt) stopped() bool { return closed(a.stopping) }
+
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-a.stopping:
+	case <-c:
 		return true
 	default:
 		return false

@@ -16,14 +16,14 @@ var recoveryRules = []rule{
 	{
 		promise: "what is killed is of the attempt that was stopped, and not of the next one",
 		file:    "container/attempt.go",
-		old: `		if a.gone {
+		old: `		if closed(a.done) { // killLeftovers has done it, or will
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
 		defer cancel()
 		go func() {
 			select {
-			case <-a.done: // killLeftovers does the rest
+			case <-a.done:
 				cancel()
 `,
 		new: `		a.killing.Unlock()
