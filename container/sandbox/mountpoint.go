@@ -56,6 +56,7 @@ func (k *initProcess) mount(m mounted, kind string, flags uintptr, options strin
 	if m.id, err = mountAt(m.target); err != nil {
 		return fmt.Errorf("looking at the mount: %w", err)
 	}
+	// One may be bound over another.
 	k.mounts = slices.DeleteFunc(k.mounts, func(o mounted) bool { return o.fuse == nil && o.target == m.target })
 	k.mounts = append(k.mounts, m)
 	return nil

@@ -2,7 +2,9 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,7 +128,7 @@ func (p *place) mount(ctx context.Context, s *Stage, box *sandbox.Box, o Checkpo
 		return failure.Store(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
 	if p.point, err = takeMountPoint(ctx, p.path, "checkpoints"); err != nil {
-		return failure.Node(err)
+		return failure.Node(fmt.Errorf("%w%s", err, instead(err)))
 	}
 	p.writer = o.Writer
 	spool := filepath.Join(s.options.TmpDir, "spool")
@@ -153,6 +155,17 @@ func (p *place) mount(ctx context.Context, s *Stage, box *sandbox.Box, o Checkpo
 		return failure.Node(fmt.Errorf("mounting %s on %s on this node: %w", p.spec.Uri, p.path, err))
 	}
 	return nil
+}
+
+// instead says what to do about a checkpoint path that cannot be taken; "": that is not known.
+func instead(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
+		return "; choose a checkpoint path that this user can create on every node, such as one below /tmp or a relative one, or have the directory made there"
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return "; end that program, or choose another checkpoint path"
+	}
+	return ""
 }
 
 // link makes the path a link to the store's local directory.
@@ -185,7 +198,7 @@ func (p *place) link(ctx context.Context, missing error, alone bool) error {
 	}
 	if err := lockShared(ctx, d); err != nil {
 		d.Close()
-		return failure.Node(fmt.Errorf("locking the checkpoint directory %s: %w", dir, err))
+		return failure.Node(fmt.Errorf("locking the checkpoint directory %s: %w%s", dir, err, instead(err)))
 	}
 	p.lock = d
 	if same(d, p.path) {

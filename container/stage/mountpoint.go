@@ -37,11 +37,7 @@ func takeMountPoint(ctx context.Context, path, what string) (*mountPoint, error)
 		_, err := os.Lstat(path)
 		isNew := errors.Is(err, fs.ErrNotExist)
 		if err := os.MkdirAll(path, 0o755); err != nil {
-			advice := ""
-			if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
-				advice = "; choose a checkpoint path that this user can create on every node, such as one below /tmp or a relative one, or have the directory made there"
-			}
-			return nil, fmt.Errorf("making the directory %s, to mount %s on: %w%s", path, what, err, advice)
+			return nil, fmt.Errorf("making the directory %s, to mount %s on: %w", path, what, err)
 		}
 		if isNew {
 			_ = os.WriteFile(filepath.Join(path, madeMark), nil, 0o644) // at worst an empty directory is left
@@ -114,7 +110,7 @@ func lockShared(ctx context.Context, d *os.File) error {
 			return err
 		}
 		if !wait.Wait(ctx) {
-			return fmt.Errorf("another program holds an exclusive lock on it (flock), and has not let go of it within %s; lslocks shows which. End that, or choose another checkpoint path: %w", lockWait, err)
+			return fmt.Errorf("another program holds an exclusive lock on it (flock), and has not let go of it within %s; lslocks shows which: %w", lockWait, err)
 		}
 	}
 }

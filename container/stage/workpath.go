@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,10 +31,6 @@ func workPath(env []string) string {
 	return "/tmp/holdfast-" + user
 }
 
-// workPathWait bounds the wait for the lock of that directory. Without it, tasks see their
-// working directory where it is.
-const workPathWait = time.Second
-
 // bindWork has tasks see their working directory at the same path as in other containers.
 func (s *Stage) bindWork(box *sandbox.Box) (err error) {
 	if err := os.MkdirAll(s.work, 0o755); err != nil {
@@ -45,9 +40,7 @@ func (s *Stage) bindWork(box *sandbox.Box) (err error) {
 	if s.work == path || strings.HasPrefix(s.work, path+"/") {
 		return fmt.Errorf("the container's directory %s is in it", s.options.WorkDir)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), workPathWait)
-	defer cancel()
-	point, err := takeMountPoint(ctx, path, "the working directory")
+	point, err := takeMountPoint(context.Background(), path, "the working directory")
 	if err != nil {
 		return err
 	}
