@@ -3,7 +3,6 @@ package job
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +49,10 @@ func runStacks(cmd *cobra.Command, o *stacksOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	of := strings.Join(args[1:], "")
+	of := ""
+	if len(args) > 1 {
+		of = args[1]
+	}
 	list, err := logs.Tasks(s, of)
 	if err != nil {
 		return err
