@@ -176,7 +176,7 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 		return err
 	}
 	if t.Stage.Apart != nil && len(specs) > 0 {
-		t.note("absolute paths that other tasks send to this one, or have saved, lead elsewhere here, since its working directory is that of its container: %v", t.Stage.Apart)
+		t.note("its working directory has another path than that of other tasks, so that absolute paths from them, or from their checkpoints, lead elsewhere: %v", t.Stage.Apart)
 	}
 	if unmounted == nil {
 		t.prepared.Mounting = "fuse"

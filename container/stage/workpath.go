@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -46,14 +45,14 @@ func (s *Stage) bindWork(box *sandbox.Box) (err error) {
 	}
 	var at unix.Stat_t
 	if err = unix.Lstat(path, &at); err == nil && (at.Mode&unix.S_IFMT != unix.S_IFDIR || at.Uid != uint32(os.Geteuid())) {
-		err = errors.New("it is a link, or another user's")
+		err = fmt.Errorf("%s is a link, or another user's: have it removed", path)
 	}
 	if err == nil {
 		err = box.Bind(s.work, path)
 	}
 	if err != nil {
 		point.leave()
-		return fmt.Errorf("taking the directory %s: %w", path, err)
+		return err
 	}
 	s.seen, s.point = path, point
 	return nil
